@@ -1,0 +1,85 @@
+"""What every classifier offers to the rest of the house."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.errors import PisteError, shorten
+from piste.subject import (
+    LONG_CHOICES,
+    UNIT_KINDS,
+    LongChoice,
+    Question,
+    Subject,
+    TextInput,
+    UnitKind,
+)
+
+OutputKind: TypeAlias = Literal["classes", "labels", "regression"]
+"""How outputs are read: exclusive classes (softmax), independent labels (sigmoid), or numbers."""
+
+
+class Classifier(ABC):
+    """An adapter around something that classifies."""
+
+    name: str
+    labels: tuple[str, ...]
+    """One name per output; empty until the first answer if a function was loaded."""
+    kind: OutputKind
+    budget: int
+    """The most tokens (rows × longest row) one batch should hold."""
+
+    @abstractmethod
+    def subject(
+        self, input: TextInput, *, units: UnitKind = "words", long: LongChoice = "error"
+    ) -> Subject:
+        """Bind one input to this classifier and cut it into units."""
+
+    @abstractmethod
+    def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+        """Logits for one batch, questions × outputs. Called within :meth:`session`."""
+
+    def session(self) -> AbstractContextManager[object]:
+        """The state in which questions are answered; restores what it found."""
+        return nullcontext()
+
+    def describe(self) -> dict[str, object]:
+        """What the result should remember of this classifier."""
+        return {"name": self.name}
+
+
+def check_text(input: object) -> tuple[str, ...]:
+    """The one or two texts of an input, or a clear refusal.
+
+    >>> check_text(("a", "b"))
+    ('a', 'b')
+    """
+    texts = (input,) if isinstance(input, str) else input
+    if not isinstance(texts, tuple) or len(texts) not in (1, 2):
+        raise PisteError(
+            f"A text or a pair (text, text) is wanted, but {shorten(input)} of type "
+            f"{type(input).__name__} came."
+        )
+    for text in texts:
+        if not isinstance(text, str):
+            raise PisteError(
+                f"A text is wanted, but {shorten(text)} of type {type(text).__name__} came: "
+                "convert it to str first."
+            )
+    if not any(text.strip() for text in texts):
+        raise PisteError("The text is empty: there is nothing to explain, give at least one word.")
+    return texts
+
+
+def check_choices(units: str, long: str) -> None:
+    """Refuse unknown names early."""
+    if units not in UNIT_KINDS:
+        raise PisteError(f"units={units!r} is unknown: choose {', '.join(UNIT_KINDS)}.")
+    if long not in LONG_CHOICES:
+        raise PisteError(f"long={long!r} is unknown: choose {', '.join(LONG_CHOICES)}.")

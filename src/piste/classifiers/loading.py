@@ -1,0 +1,159 @@
+"""From whatever the user has to a classifier: bundled name, folder, hub id, model, function."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from piste import zoo
+from piste.classifiers.base import Classifier, OutputKind
+from piste.classifiers.function import OutputReader, TextFunction, TokenFunction
+from piste.classifiers.reading import READINGS
+from piste.classifiers.text import TextClassifier
+from piste.errors import PisteError, shorten
+
+_KINDS = ("classes", "labels", "regression")
+
+
+def load(
+    source: Any,
+    tokenizer: Any = None,
+    *,
+    device: str = "auto",
+    outputs: str = "auto",
+    kind: OutputKind | None = None,
+    labels: Sequence[str] | None = None,
+    name: str | None = None,
+) -> Classifier:
+    """Make a classifier of a bundled name, a folder, a hub id, a model + tokenizer, or a function.
+
+    A function without a tokenizer gets a list of texts; with one it gets token ids and attention
+    mask. It may return numpy, torch or lists, one column or many, logits or probabilities
+    (``outputs`` says which if it can't be seen). ``kind`` says how outputs are read (exclusive
+    "classes", independent "labels", or "regression"), ``labels`` names them.
+
+    >>> import piste
+    >>> piste.load("piste:reviews").name
+    'piste:reviews'
+    """
+    if outputs not in READINGS:
+        raise PisteError(f"outputs={outputs!r} is unknown: choose {', '.join(READINGS)}.")
+    if kind is not None and kind not in _KINDS:
+        raise PisteError(f"kind={kind!r} is unknown: choose {', '.join(_KINDS)}.")
+    if isinstance(source, Classifier):
+        return source
+    if isinstance(source, (str, Path)):
+        classifier = _from_name(str(source), tokenizer, device, name)
+    elif _is_pipeline(source):
+        classifier = _from_memory(source.model, tokenizer or source.tokenizer, device, name)
+    elif isinstance(source, torch.nn.Module) and hasattr(source, "config"):
+        classifier = _from_memory(source, tokenizer, device, name)
+    elif callable(source):
+        reader = OutputReader(None if outputs == "auto" else outputs, kind, labels)  # type: ignore[arg-type]  # checked above
+        if tokenizer is None:
+            return TextFunction(source, reader, name=name)
+        if _takes_two(source):
+            return TokenFunction(source, tokenizer, reader, name=name)
+        raise PisteError(
+            "A tokenizer came with a function of one argument: a function of token ids takes two "
+            "(ids, mask); for a function of texts leave the tokenizer out."
+        )
+    else:
+        raise PisteError(
+            f"A classifier can be made of a name, a folder, a model or a function, but "
+            f"{shorten(source)} of type {type(source).__name__} came."
+        )
+    if kind is not None:
+        classifier.kind = kind
+    if labels is not None:
+        if len(labels) != len(classifier.labels):
+            raise PisteError(
+                f"{len(labels)} labels were given, but the model has {len(classifier.labels)} "
+                "outputs."
+            )
+        classifier.labels = tuple(labels)
+    return classifier
+
+
+def _from_name(source: str, tokenizer: Any, device: str, name: str | None) -> TextClassifier:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = zoo.folder(source) if source.startswith(zoo.PREFIX) else Path(source)
+    if folder.exists() and not (folder / "config.json").is_file():
+        raise PisteError(
+            f"The folder {source!r} holds no config.json: a model saved with "
+            "save_pretrained is wanted."
+        )
+    if not folder.exists() and (source.startswith((".", "/", "~")) or source.count("/") > 1):
+        raise PisteError(f"The folder {source!r} does not exist: check the path.")
+    place = str(folder) if folder.exists() else source
+    chosen = _device(device)
+    # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own type is right.
+    options: dict[str, Any] = {"dtype": torch.float32 if chosen.type == "cpu" else "auto"}
+    try:
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            place, use_safetensors=True, output_loading_info=True, **options
+        )
+        tokenizer = tokenizer or AutoTokenizer.from_pretrained(place)
+    except (OSError, ValueError, ImportError, KeyError) as problem:
+        first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        raise PisteError(
+            f"No classifier could be loaded from {source!r}: it is neither a bundled model "
+            f"({', '.join(zoo.names())}), nor a folder with config.json, model.safetensors and a "
+            f"tokenizer, nor a hub id that can be reached ({first})."
+        ) from problem
+    missing = sorted(report.get("missing_keys", ()))
+    if missing:
+        warnings.warn(
+            f"{source!r} has no trained weights for {', '.join(missing[:4])}: they are random, and "
+            "so are the answers that depend on them.",
+            stacklevel=3,
+        )
+    return TextClassifier(model.to(chosen).eval(), tokenizer, name=name or source)
+
+
+def _from_memory(model: Any, tokenizer: Any, device: str, name: str | None) -> TextClassifier:
+    if tokenizer is None:
+        raise PisteError(
+            f"A model of type {type(model).__name__} came without its tokenizer: call "
+            "piste.load(model, tokenizer)."
+        )
+    place = next(model.parameters()).device
+    if device != "auto" and torch.device(device).type != place.type:
+        raise PisteError(
+            f"device={device!r} was asked for a model that lives on {place}: Piste does not move "
+            f"a model of yours, call model.to({device!r}) first."
+        )
+    if not hasattr(model.config, "num_labels"):
+        raise PisteError(f"{type(model).__name__} has no num_labels: it is not a classifier.")
+    return TextClassifier(model, tokenizer, name=name)
+
+
+def _device(device: str) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as problem:
+        raise PisteError(
+            f"device={device!r} is not available here: use 'auto' or 'cpu'."
+        ) from problem
+
+
+def _is_pipeline(source: Any) -> bool:
+    return all(hasattr(source, name) for name in ("model", "tokenizer", "preprocess", "forward"))
+
+
+def _takes_two(function: Any) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # built-in without a signature: trust the user
+        return True
+    return True

@@ -1,0 +1,127 @@
+"""How rows of different length share a batch without changing each other's answers.
+
+Models differ: some pool the last token that is not padding, some the very last one, some count
+positions from the padding, some have no pad token at all. Instead of a list of model classes,
+every way of padding is tried once on a few short questions and compared with answers to the same
+questions asked one by one; the first that agrees is used from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from piste.subject import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One padded batch; ``mask`` is 1 on real tokens, ``positions`` only given where asked for."""
+
+    ids: NDArray[np.int64]
+    types: NDArray[np.int64]
+    mask: NDArray[np.int64]
+    pad: int
+    positions: NDArray[np.int64] | None = None
+
+
+Forward: TypeAlias = Callable[[Batch], torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A way to put rows together. ``side=None`` means rows of equal length only."""
+
+    name: str
+    side: str | None = "right"
+    positions: bool = False
+    alone: bool = False
+
+
+RIGHT = Layout("right padding")
+LEFT = Layout("left padding", "left")
+LEFT_WITH_POSITIONS = Layout("left padding with positions", "left", positions=True)
+EQUAL = Layout("equal lengths, no padding", None)
+ALONE = Layout("one by one", None, alone=True)
+
+
+def pad_rows(questions: Sequence[Question], layout: Layout, pad: int | None) -> Batch:
+    """Stack the rows of token questions. Without a pad id, one that no row uses is taken."""
+    rows = [question.payload[0] for question in questions]
+    width = max(len(row) for row in rows)
+    if pad is None:
+        pad = unused_id(rows)
+    ids = np.full((len(rows), width), pad, dtype=np.int64)
+    types = np.zeros((len(rows), width), dtype=np.int64)
+    mask = np.zeros((len(rows), width), dtype=np.int64)
+    for number, question in enumerate(questions):
+        row, kinds = question.payload
+        where = slice(width - len(row), width) if layout.side == "left" else slice(0, len(row))
+        ids[number, where], types[number, where], mask[number, where] = row, kinds, 1
+    positions = np.maximum(mask.cumsum(axis=1) - 1, 0) if layout.positions else None
+    return Batch(ids, types, mask, pad, positions)
+
+
+def unused_id(rows: Sequence[NDArray[np.int64]]) -> int:
+    """The smallest token id that occurs in no row: a stand-in that can't be mistaken for text."""
+    used = np.unique(np.concatenate(rows))
+    gaps = np.nonzero(used != np.arange(len(used)))[0]
+    return int(gaps[0]) if len(gaps) else len(used)
+
+
+class PaddedRunner:
+    """Answers token questions through a forward function, padding as the model bears it."""
+
+    def __init__(self, forward: Forward, *, pad: int | None, side: str, positions: bool) -> None:
+        self.forward = forward
+        self.pad = pad
+        self.layout: Layout | None = None
+        left = [LEFT_WITH_POSITIONS, LEFT] if positions else [LEFT]
+        # Right padding is the cheapest to get right; the tokenizer's own side decides a tie.
+        self._candidates = [*left, RIGHT] if side == "left" else [RIGHT, *left]
+
+    def answer(self, questions: Sequence[Question]) -> torch.Tensor:
+        """Answers to one batch, in order."""
+        lengths = [question.length for question in questions]
+        layout = self.layout
+        if len(questions) == 1 or (layout is None and len(set(lengths)) == 1):
+            return self._plain(questions)
+        if layout is None:
+            layout = self.settle(questions)
+        if layout.side is not None:
+            return self.forward(pad_rows(questions, layout, self.pad))
+        answers: dict[int, torch.Tensor] = {}
+        for length in sorted(set(lengths)):
+            chosen = [n for n, own in enumerate(lengths) if own == length]
+            step = 1 if layout.alone else len(chosen)
+            for start in range(0, len(chosen), step):
+                part = chosen[start : start + step]
+                rows = self.forward(pad_rows([questions[n] for n in part], layout, self.pad))
+                answers |= dict(zip(part, rows, strict=True))
+        return torch.stack([answers[n] for n in range(len(questions))])
+
+    def settle(self, questions: Sequence[Question]) -> Layout:
+        """Find the first layout whose answers equal those to the same questions one by one."""
+        truth = torch.cat([self._plain([question]) for question in questions])
+        scale = float(truth.abs().max().clamp_min(1e-6))
+        precision = torch.finfo(truth.dtype).eps if truth.is_floating_point() else 1e-7
+        tolerance = scale * max(200 * precision if precision < 1e-5 else 8 * precision, 2e-5)
+        self.layout = ALONE
+        for layout in (*self._candidates, EQUAL):
+            self.layout = layout
+            try:
+                difference = float((self.answer(questions) - truth).abs().max())
+            except (ValueError, RuntimeError, IndexError, TypeError):
+                continue  # this model does not bear that layout; the next one is tried
+            if difference <= tolerance:
+                return layout
+        self.layout = ALONE
+        return ALONE
+
+    def _plain(self, questions: Sequence[Question]) -> torch.Tensor:
+        return self.forward(pad_rows(questions, RIGHT, self.pad))

@@ -1,0 +1,71 @@
+"""What a function's numbers mean: logits or probabilities, one column or many."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.errors import PisteError, shorten
+
+Reading: TypeAlias = Literal["logits", "probabilities"]
+READINGS = ("auto", "logits", "probabilities")
+
+# Probabilities of exactly 0 or 1 have no finite log-odds; single precision ends about here.
+SMALLEST = 1e-7
+
+
+def as_matrix(answers: Any, rows: int) -> NDArray[np.float64]:
+    """Whatever a function returned as a float matrix, questions × outputs, or a clear refusal."""
+    answers = getattr(answers, "logits", answers)
+    if hasattr(answers, "detach"):
+        answers = answers.detach().cpu()
+        answers = answers.float() if answers.is_floating_point() else answers
+    if isinstance(answers, (list, tuple)) and answers and hasattr(answers[0], "detach"):
+        answers = [answer.detach().cpu().numpy() for answer in answers]
+    try:
+        matrix = np.asarray(answers, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise PisteError(
+            f"The function must return numbers, one row per text, but returned {shorten(answers)}."
+        ) from problem
+    if matrix.ndim == 0 and rows == 1:
+        matrix = matrix.reshape(1, 1)
+    if matrix.ndim == 1 and len(matrix) == rows:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
+        raise PisteError(
+            f"The function was given {rows} texts and must return {rows} rows of scores, but "
+            f"its result has the shape {matrix.shape}."
+        )
+    return matrix
+
+
+def look_like_probabilities(answers: NDArray[np.float64]) -> bool | None:
+    """True or False where rows settle it; None where numbers in 0 … 1 could be either."""
+    if not np.isfinite(answers).all():
+        return None
+    if (answers < 0).any() or (answers > 1).any():
+        return False
+    if answers.shape[1] > 1 and np.allclose(answers.sum(axis=1), 1.0, atol=1e-3):
+        return True
+    return None
+
+
+def to_logits(answers: NDArray[np.float64], *, exclusive: bool) -> NDArray[np.float64]:
+    """Log-probabilities of exclusive classes, log-odds of independent ones.
+
+    >>> to_logits(np.array([[0.5, 0.5]]), exclusive=True).round(3).tolist()
+    [[-0.693, -0.693]]
+    >>> to_logits(np.array([[0.5]]), exclusive=False).tolist()
+    [[0.0]]
+    """
+    if (answers < 0).any() or (answers > 1).any():
+        wrong = float(answers[(answers < 0) | (answers > 1)][0])
+        raise PisteError(
+            f"The function's outputs are read as probabilities, but {wrong:g} came: load it with "
+            "outputs='logits' if they are scores."
+        )
+    inside = np.clip(answers, SMALLEST, 1 - SMALLEST)
+    return np.log(inside) if exclusive else np.log(inside) - np.log1p(-inside)

@@ -1,0 +1,171 @@
+"""Where words and sentences begin and end, in plain text and over a tokenizer's tokens."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Span = tuple[int, int]
+
+# A word keeps single punctuation between letters (don't, well-made, 3.5); a run of punctuation
+# stands alone, so that "good...but" is three units and not one.
+_PLAIN_WORD = re.compile(r"\w+(?:[^\w\s]\w+)*|[^\w\s]+")
+_CONTRACTION = re.compile(r"\w+(?:['’]\w+)+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_SENTENCE_END = re.compile(
+    r"""[.!?…]+["'”’)\]]*(?=\s|<br|$)|[。!?]+|(?:\s*<br\s*/?>\s*)+|\n\s*\n"""
+)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|cf|no|vol|fig|approx|inc|ltd)"
+    r"|\b[A-Za-z](?:\.[A-Za-z])*)\.$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A model token and where it stands. Fixed tokens belong to the frame, not to the text."""
+
+    id: int
+    type: int
+    start: int
+    end: int
+    segment: int
+    word: int | None
+    fixed: bool
+    text: str = ""
+
+
+def word_spans(text: str) -> list[Span]:
+    """Words of a plain text, punctuation apart.
+
+    >>> [ "Don't stop...now."[a:b] for a, b in word_spans("Don't stop...now.") ]
+    ["Don't", 'stop', '...', 'now', '.']
+    """
+    spans: list[Span] = []
+    for match in _PLAIN_WORD.finditer(text):
+        if not _CJK.search(match.group()):
+            spans.append(match.span())
+            continue
+        # Scripts without blanks have no words to see: every character is a unit of its own.
+        start = match.start()
+        for position in range(match.start(), match.end()):
+            if _CJK.match(text[position]):
+                if start < position:
+                    spans.append((start, position))
+                spans.append((position, position + 1))
+                start = position + 1
+        if start < match.end():
+            spans.append((start, match.end()))
+    return spans
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Sentences of a plain text; common abbreviations and initials do not end one.
+
+    >>> text = "Mr. Bean is fun. Is it long? No!"
+    >>> [text[a:b] for a, b in sentence_spans(text)]
+    ['Mr. Bean is fun.', 'Is it long?', 'No!']
+    """
+    spans: list[Span] = []
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        if match.group() == "." and _ABBREVIATION.search(text[start : match.end()]):
+            continue
+        spans += _stripped(text, start, match.end())
+        start = match.end()
+    return spans + _stripped(text, start, len(text))
+
+
+def _stripped(text: str, start: int, end: int) -> list[Span]:
+    piece = text[start:end]
+    if not piece.strip():
+        return []
+    return [(start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip())))]
+
+
+def group_tokens(tokens: Sequence[Token], texts: Sequence[str], units: str) -> list[list[int]]:
+    """Positions of the tokens of each unit, in order; fixed tokens belong to none."""
+    free = [position for position, token in enumerate(tokens) if not token.fixed]
+    if units == "tokens":
+        return [[position] for position in free]
+    words = _words(tokens, free, texts)
+    return words if units == "words" else _sentences(tokens, words, texts)
+
+
+def _words(tokens: Sequence[Token], free: Sequence[int], texts: Sequence[str]) -> list[list[int]]:
+    contractions = [[m.span() for m in _CONTRACTION.finditer(text)] for text in texts]
+    groups: list[list[int]] = []
+    for run in _runs(free):
+        words: list[list[int]] = []
+        blanks: list[int] = []  # tokens that are only white space wait for the word they lead to
+        for position in run:
+            token = tokens[position]
+            text = texts[token.segment]
+            if token.end > token.start and not text[token.start : token.end].strip():
+                blanks.append(position)
+                continue
+            beside = words and not blanks
+            spans = contractions[token.segment]
+            if beside and _same_word(tokens[words[-1][-1]], token, text, spans):
+                words[-1].append(position)
+            else:
+                words.append([*blanks, position])
+            blanks = []
+        if blanks and words:
+            words[-1] += blanks
+        elif blanks:
+            words.append(blanks)
+        groups += words
+    return groups
+
+
+def _runs(positions: Sequence[int]) -> list[list[int]]:
+    """Runs of neighbours: fixed tokens in between part them."""
+    runs: list[list[int]] = []
+    for position in positions:
+        if runs and runs[-1][-1] == position - 1:
+            runs[-1].append(position)
+        else:
+            runs.append([position])
+    return runs
+
+
+def _same_word(left: Token, right: Token, text: str, contractions: Sequence[Span]) -> bool:
+    if left.segment != right.segment or right.start > left.end:
+        return False
+    if right.start < left.end or right.start == right.end:
+        return True  # pieces of one character, or a piece that covers none of its own
+    if any(start < right.start < end for start, end in contractions):
+        return True
+    if left.word != right.word:
+        return False
+    before, after = text[right.start - 1], text[right.start]
+    if _CJK.match(before) or _CJK.match(after):
+        return False
+    # One word id may cover "ending." or even a whole text: letters and punctuation part here.
+    return _is_wordlike(before) == _is_wordlike(after)
+
+
+def _is_wordlike(character: str) -> bool:
+    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+
+
+def _sentences(
+    tokens: Sequence[Token], words: Sequence[Sequence[int]], texts: Sequence[str]
+) -> list[list[int]]:
+    ends = [[end for _, end in sentence_spans(text)] for text in texts]
+    groups: list[list[int]] = []
+    last: tuple[int, int] | None = None
+    for word in words:
+        token = tokens[word[-1]]
+        sentence = sum(end <= token.start for end in ends[token.segment])
+        beside = bool(groups) and word[0] == groups[-1][-1] + 1
+        if beside and (token.segment, sentence) == last:
+            groups[-1] += word
+        else:
+            groups.append(list(word))
+        last = (token.segment, sentence)
+    return groups

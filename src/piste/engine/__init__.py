@@ -1,0 +1,6 @@
+"""The one place that moves questions to models and answers back."""
+
+from piste.engine.asking import Engine
+from piste.engine.progress import Progress, ProgressOption
+
+__all__ = ["Engine", "Progress", "ProgressOption"]

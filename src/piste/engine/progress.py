@@ -1,0 +1,71 @@
+"""Progress that stays quiet on short work and never slows down long work."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+ProgressOption: TypeAlias = bool | Callable[[int, int], None] | None
+"""None: a bar on a terminal after two seconds; True: at once; False: never; or a function that
+is called with the questions answered and planned so far."""
+
+PATIENCE = 2.0
+
+
+class Progress:
+    """Counts questions answered against questions planned, and shows it if it takes long."""
+
+    def __init__(self, option: ProgressOption = None) -> None:
+        self._call = option if callable(option) else None
+        self._wait = 0.0 if option is True else PATIENCE
+        self._hidden = option is False or (option is None and not sys.stderr.isatty())
+        self._bar: Bar | None = None
+        self._start = time.perf_counter()
+        self._shown = 0.0
+        self.done = 0
+        self.total = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def plan(self, questions: int) -> None:
+        self.total += questions
+
+    def advance(self, questions: int) -> None:
+        self.done += questions
+        if self._call is not None:
+            self._call(self.done, self.total)
+            return
+        now = time.perf_counter()
+        if self._hidden or now - self._start < self._wait or now - self._shown < 0.1:
+            return
+        self._shown = now
+        if self._bar is None:
+            self._bar = Bar(
+                TextColumn("asking the model"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.add_task("", total=self.total)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=self.done, total=self.total)

@@ -1,0 +1,27 @@
+"""The one exception users see: what came, what is wanted, what to do."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class PisteError(ValueError):
+    """A problem the user can solve, told in one sentence."""
+
+
+def need(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional library or say plainly which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        raise PisteError(
+            f"{purpose} needs the library {module!r}, which is not installed: "
+            f'run `pip install "piste[{extra}]"`.'
+        ) from missing
+
+
+def shorten(thing: object, limit: int = 60) -> str:
+    """A value as it may stand in an error sentence: on one line, never endless."""
+    text = " ".join(repr(thing).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,228 @@
+"""The one result: frozen, complete, checkable, storable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from piste.errors import PisteError
+from piste.subject import TextInput, Unit
+from piste.surrogates import Surrogate, as_counts
+from piste.target import Target
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+Floats = NDArray[np.float64]
+
+FORMAT = 1
+"""Version of the stored form; raised when a reader of older files needs to know."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the model itself said of the whole input."""
+
+    logits: tuple[float, ...]
+    probabilities: tuple[float, ...] | None
+    labels: tuple[str, ...]
+    value: float | tuple[float, ...]
+    """The explained number (one per class if all classes are explained)."""
+
+    @property
+    def label(self) -> str:
+        """The predicted class, or the only output."""
+        return self.labels[int(np.argmax(self.logits))]
+
+    @property
+    def probability(self) -> float | None:
+        """Probability of :attr:`label`; None for a regression."""
+        return None if self.probabilities is None else float(max(self.probabilities))
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How well the explanation predicts the model on questions it was not fitted to.
+
+    ``r2`` = 1 − Σ(y − ŷ)² / Σ(y − ȳ)²: 1 is perfect, 0 no better than a constant. NaN where
+    too few questions were left to tell.
+    """
+
+    r2: float
+    mse: float
+    questions: int
+
+    @property
+    def words(self) -> str:
+        """The verdict for a reader."""
+        if not np.isfinite(self.r2):
+            return "not measured"
+        bounds = ((0.9, "very good"), (0.75, "good"), (0.5, "fair"), (0.0, "poor"))
+        return next((word for least, word in bounds if self.r2 >= least), "unusable")
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Units, their scores, how sure they are, and how far to trust them.
+
+    Score arrays are in unit order; explaining all classes at once gives units × classes arrays
+    where the score depends on the class.
+
+    >>> import piste
+    >>> e = piste.explain(piste.load("piste:reviews"), "A slow start, but a wonderful ending.")
+    >>> e.units[int(np.argmax(e.scores["linear"]))].text
+    'wonderful'
+    """
+
+    method: str
+    input: TextInput
+    units: tuple[Unit, ...]
+    scores: Mapping[str, Floats]
+    errors: Mapping[str, Floats]
+    """Standard errors, NaN where the method has none."""
+    target: Target
+    output: Output
+    fidelity: Fidelity
+    calls: int
+    """Questions the model answered for this explanation, held-out ones included."""
+    seconds: float
+    settings: Mapping[str, Any]
+    surrogate: Surrogate
+    classifier: Mapping[str, Any]
+    versions: Mapping[str, str]
+    ranking: str = "linear"
+    """The score that ranks the units, for highlighting and lists."""
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "errors"):
+            arrays = {key: _frozen(array) for key, array in getattr(self, name).items()}
+            object.__setattr__(self, name, MappingProxyType(arrays))
+        for name in ("settings", "classifier", "versions"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def predict(self, keep: ArrayLike) -> float | Floats:
+        """What this explanation expects of the target if only some units are kept.
+
+        ``keep`` is a list of unit indices, a boolean mask, or a matrix of masks (then one number
+        per row). Explaining all classes, every answer has one number per class.
+        """
+        counts, single = as_counts(keep, len(self.units))
+        answers = self.surrogate.predict(self.scores, counts)
+        if not single:
+            return answers
+        return float(answers[0]) if answers.ndim == 1 else answers[0]
+
+    def interactions(self) -> Floats:
+        """Pairwise Shapley interactions of the explanation's own model, units × units."""
+        return self.surrogate.interactions(self.scores)
+
+    def score(self, name: str | None = None, label: str | int | None = None) -> Floats:
+        """One flat array of a score; for class-wise scores of one class (the predicted one)."""
+        name = name or self.ranking
+        if name not in self.scores:
+            raise PisteError(
+                f"This explanation has no score {name!r}: it has {', '.join(self.scores)}."
+            )
+        scores = self.scores[name]
+        return scores if scores.ndim == 1 else scores[:, self._class(label)]
+
+    def error(self, name: str | None = None, label: str | int | None = None) -> Floats:
+        """The standard errors that belong to :meth:`score`."""
+        name = name or self.ranking
+        errors = self.errors.get(name)
+        if errors is None:
+            return np.full(len(self.units), np.nan)
+        return errors if errors.ndim == 1 else errors[:, self._class(label)]
+
+    def _class(self, label: str | int | None) -> int:
+        if label is None:
+            return int(np.argmax(self.output.logits))
+        names = self.output.labels
+        index = names.index(label) if isinstance(label, str) and label in names else label
+        if not isinstance(index, int) or not 0 <= index < len(names):
+            raise PisteError(f"There is no class {label!r}: the model has {', '.join(names)}.")
+        return index
+
+    # -- stored ------------------------------------------------------------------------------
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The complete result as JSON, also written to ``path`` if given."""
+        from piste import storage
+
+        return storage.to_json(self, path)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row per unit; everything else rides along in ``attrs``."""
+        from piste import storage
+
+        return storage.to_frame(self)
+
+    def to_csv(self, path: str | Path) -> None:
+        """One row per unit; the rest of the result in the first row's last column."""
+        from piste import storage
+
+        storage.to_csv(self, path)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """One row per unit; the rest of the result in the file's metadata."""
+        from piste import storage
+
+        storage.to_parquet(self, path)
+
+    @staticmethod
+    def from_frame(frame: pandas.DataFrame) -> Explanation:
+        """The explanation that :meth:`to_frame` made a table of."""
+        from piste import storage
+
+        return storage.from_frame(frame)
+
+    # -- shown -------------------------------------------------------------------------------
+
+    def plot(
+        self, kind: str = "plane", path: str | Path | None = None, **options: Any
+    ) -> Figure:
+        """A matplotlib figure: ``plane`` (value against importance), ``text`` or ``bars``."""
+        from piste.show import plots
+
+        return plots.plot(self, kind, path, **options)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A standalone page, also written to ``path`` if given; works offline."""
+        from piste.show import html
+
+        return html.to_html(self, path)
+
+    def _repr_html_(self) -> str:
+        from piste.show import html
+
+        return html.fragment(self)
+
+    def __rich__(self) -> RenderableType:
+        from piste.show import terminal
+
+        return terminal.render(self)
+
+    def __repr__(self) -> str:
+        scores = self.score()
+        top = [self.units[unit].text for unit in np.argsort(-np.abs(scores))[:5]]
+        return (
+            f"<Explanation of {self.target.name} by {self.method}: {len(self.units)} units, "
+            f"strongest {', '.join(top)}; R² {self.fidelity.r2:.2f}, {self.calls} calls>"
+        )
+
+
+def _frozen(array: ArrayLike) -> Floats:
+    copy = np.array(array, dtype=np.float64)
+    copy.setflags(write=False)
+    return copy

@@ -1,0 +1,47 @@
+"""The SLALOM itself: a softmax-weighted mean of values, with something always present."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Slalom:
+    """F(c) = (w_0 v_0 + Σ_τ c_τ e^{s_τ} v_τ) / (w_0 + Σ_τ c_τ e^{s_τ}), eq. 4 with a background.
+
+    ``values`` are flat for one explained number, or types × classes with importances shared by
+    all classes (C.1). ``weight`` w_0 ≥ 0 and ``base`` v_0 stand for what every sequence contains
+    ([CLS] and its like); w_0 = 0 is the paper's model. F of nothing at all is ``base``.
+
+    >>> Slalom(np.array([1.0, -1.0]), np.array([0.0, 0.0])).predict([[1, 1], [2, 0]]).tolist()
+    [0.0, 1.0]
+    """
+
+    values: Floats
+    importances: Floats
+    weight: float = 0.0
+    base: Floats | float = 0.0
+
+    def predict(self, counts: ArrayLike) -> Floats:
+        """F for every row of counts (questions × types): questions, or questions × classes."""
+        matrix = np.atleast_2d(np.asarray(counts, dtype=np.float64))
+        shift = max(float(np.max(self.importances, initial=-np.inf)), _log(self.weight))
+        shift = shift if np.isfinite(shift) else 0.0
+        mass = matrix * np.exp(self.importances - shift)
+        weight = self.weight * np.exp(-shift)
+        base = np.asarray(self.base, dtype=np.float64)
+        total = mass.sum(axis=1) + weight
+        safe = np.where(total > 0, total, 1.0)
+        if self.values.ndim == 1:
+            return np.where(total > 0, (mass @ self.values + weight * base) / safe, base)
+        answer = (mass @ self.values + weight * base) / safe[:, None]
+        return np.where(total[:, None] > 0, answer, base)
+
+
+def _log(weight: float) -> float:
+    return float(np.log(weight)) if weight > 0 else -np.inf

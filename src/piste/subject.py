@@ -1,0 +1,121 @@
+"""What is explained: one input bound to a classifier, cut into units that can be asked about."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.errors import PisteError
+
+if TYPE_CHECKING:
+    from piste.classifiers.base import Classifier
+
+TextInput: TypeAlias = str | tuple[str, str]
+UnitKind: TypeAlias = Literal["words", "tokens", "sentences"]
+UNIT_KINDS: tuple[str, ...] = ("words", "tokens", "sentences")
+LongChoice: TypeAlias = Literal["error", "truncate", "windows"]
+LONG_CHOICES: tuple[str, ...] = ("error", "truncate", "windows")
+
+Sequence1D: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A player: a piece of the input that is present or absent as a whole.
+
+    ``text == input[start:end]``; for a pair of texts ``segment`` says which of the two the span
+    counts in. ``tokens`` is the number of model tokens it covers.
+    """
+
+    text: str
+    start: int
+    end: int
+    segment: int = 0
+    tokens: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One model input, as the classifier that made it understands it.
+
+    ``key`` identifies it (equal keys have equal answers), ``length`` is its cost in tokens.
+    """
+
+    key: bytes | str
+    length: int
+    payload: Any
+
+
+class Subject(ABC):
+    """One input of one classifier: its units, and answers about any sequence of them."""
+
+    classifier: Classifier
+    input: TextInput
+    units: tuple[Unit, ...]
+    types: NDArray[np.int64]
+    """For every unit the number of its kind: units with the same content share one."""
+    can_be_empty: bool
+    """Whether the sequence without any unit can be asked."""
+    limit: int | None
+    """The largest number of body tokens one question may hold, None if unlimited."""
+    notes: Mapping[str, Any]
+    """What was done to the input (truncated, cut into windows …), for the result."""
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    @property
+    def whole(self) -> NDArray[np.int64]:
+        """The sequence of all units in order: the input itself."""
+        return np.arange(len(self.units))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the whole input can be asked in one question."""
+        return self.limit is None or sum(u.tokens for u in self.units) <= self.limit
+
+    def ask(self, sequences: Sequence[Sequence1D]) -> NDArray[np.float64]:
+        """The classifier's logits for sequences of unit indices, questions × outputs.
+
+        A sequence may drop, repeat and reorder units. The sequence of all units in order gives
+        exactly the model's own output for the input.
+
+        >>> import piste
+        >>> subject = piste.load(lambda texts: [len(t) for t in texts]).subject("one two three")
+        >>> subject.ask([[0, 1, 2], [0, 2]]).ravel().tolist()
+        [13.0, 9.0]
+        """
+        from piste.engine import Engine
+
+        return Engine(self.classifier).ask([(self, sequences)])[0]
+
+    def check(self, sequence: Sequence1D) -> NDArray[np.int64]:
+        """A sequence as an index array, refused if it names a unit that isn't there."""
+        indices = np.asarray(sequence)
+        if indices.size == 0:
+            if not self.can_be_empty:
+                raise PisteError(
+                    "An empty sequence was asked, but this classifier reads no special tokens "
+                    "around a text, so nothing would be left to read: keep at least one unit."
+                )
+            return np.empty(0, dtype=np.int64)
+        if indices.ndim != 1 or indices.dtype.kind not in "iu":
+            raise PisteError(
+                f"A sequence must be a flat list of unit indices, but it has the shape "
+                f"{indices.shape} and the type {indices.dtype}."
+            )
+        if indices.min() < 0 or indices.max() >= len(self.units):
+            wrong = int(indices.max() if indices.min() >= 0 else indices.min())
+            raise PisteError(
+                f"Unit {wrong} was asked, but the input has the units 0 to {len(self.units) - 1}."
+            )
+        return indices.astype(np.int64, copy=False)
+
+    @abstractmethod
+    def encode(self, sequence: Sequence1D) -> list[tuple[Question, float]]:
+        """The model inputs whose weighted mean answers a sequence: one, or one per window."""

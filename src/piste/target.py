@@ -1,0 +1,145 @@
+"""The number that is explained, chosen apart from the method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logsumexp, softmax
+
+from piste.classifiers.base import OutputKind
+from piste.errors import PisteError, shorten
+
+TargetChoice: TypeAlias = (
+    None
+    | int
+    | str
+    | tuple[int | str, int | str]
+    | Callable[[NDArray[np.float64]], NDArray[np.float64]]
+)
+"""None: the predicted class; a class or output by number or name; (a, b): the margin between two
+classes; "all": every class at once; or a function of the logits (questions × outputs)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Maps logits (questions × outputs) to the explained number(s).
+
+    ============  ==========================================================================
+    kind          number
+    ============  ==========================================================================
+    ``class``     log-odds of a class against the rest: logit_k − logsumexp(other logits)
+    ``margin``    logit_a − logit_b
+    ``output``    one output of a multi-label model (its log-odds) or of a regression
+    ``all``       all classes at once, centred: logit_c − mean(logits)
+    ``function``  a function of yours
+    ============  ==========================================================================
+    """
+
+    kind: str
+    name: str
+    indices: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
+    function: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
+
+    def __call__(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Explained numbers, one per question (or questions × classes for ``all``).
+
+        >>> Target("class", "yes", (1,))(np.array([[0.0, 2.0]])).tolist()
+        [2.0]
+        """
+        if self.kind == "class":
+            own = self.indices[0]
+            rest = np.delete(logits, own, axis=1)
+            return logits[:, own] - logsumexp(rest, axis=1)
+        if self.kind == "margin":
+            return logits[:, self.indices[0]] - logits[:, self.indices[1]]
+        if self.kind == "output":
+            return logits[:, self.indices[0]]
+        if self.kind == "all":
+            return logits - logits.mean(axis=1, keepdims=True)
+        return self._by_function(logits)
+
+    def _by_function(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.function is None:
+            raise PisteError(
+                f"The target {self.name!r} was a function, which a stored result can't keep: "
+                "explain again with the function."
+            )
+        numbers = self.function(logits)
+        if hasattr(numbers, "detach"):
+            numbers = numbers.detach().cpu().numpy()
+        numbers = np.asarray(numbers, dtype=np.float64)
+        if numbers.shape != (len(logits),):
+            raise PisteError(
+                f"The target function must return one number per row of logits, shape "
+                f"({len(logits)},), but returned the shape {numbers.shape}."
+            )
+        if not np.isfinite(numbers).all():
+            raise PisteError("The target function returned NaN or infinity.")
+        return numbers
+
+
+def probabilities(logits: NDArray[np.float64], kind: OutputKind) -> NDArray[np.float64] | None:
+    """The logits as probabilities, or None for a regression."""
+    if kind == "regression":
+        return None
+    return softmax(logits, axis=-1) if kind == "classes" else expit(logits)
+
+
+def resolve(
+    choice: TargetChoice, logits: NDArray[np.float64], labels: Sequence[str], kind: OutputKind
+) -> Target:
+    """The user's choice as a target; None means the predicted class of this input.
+
+    >>> resolve(None, np.array([0.1, 0.9]), ("no", "yes"), "classes").name
+    "log-odds of 'yes'"
+    """
+    labels = tuple(labels)
+    if callable(choice):
+        called = getattr(choice, "__name__", "function")
+        return Target("function", called, labels=labels, function=choice)
+    if isinstance(choice, str) and choice not in labels:
+        if choice == "all":
+            return _all(labels, kind)
+        if " vs " in choice:
+            choice = tuple(choice.split(" vs ", 1))  # type: ignore[assignment]  # two parts
+    if isinstance(choice, (tuple, list)):
+        if len(choice) != 2:
+            raise PisteError(f"A margin is a pair (a, b) of classes, but {shorten(choice)} came.")
+        a, b = (_index(one, labels) for one in choice)
+        if a == b:
+            raise PisteError(f"A margin needs two different classes, but {shorten(choice)} came.")
+        return Target("margin", f"margin of {labels[a]!r} over {labels[b]!r}", (a, b), labels)
+    index = int(np.argmax(logits)) if choice is None else _index(choice, labels)
+    if kind == "regression":
+        index = 0 if choice is None else index
+        return Target("output", f"output {labels[index]!r}", (index,), labels)
+    if kind == "labels" or len(labels) == 1:
+        return Target("output", f"log-odds of {labels[index]!r}", (index,), labels)
+    return Target("class", f"log-odds of {labels[index]!r}", (index,), labels)
+
+
+def _all(labels: tuple[str, ...], kind: OutputKind) -> Target:
+    if kind != "classes" or len(labels) < 2:
+        raise PisteError("target='all' needs a classifier with two or more exclusive classes.")
+    return Target("all", "log-odds of every class", tuple(range(len(labels))), labels)
+
+
+def _index(choice: object, labels: tuple[str, ...]) -> int:
+    listed = ", ".join(f"{number} {label!r}" for number, label in enumerate(labels[:20]))
+    if isinstance(choice, str):
+        if choice in labels:
+            return labels.index(choice)
+        lowered = [label.lower() for label in labels]
+        if lowered.count(choice.lower()) == 1:
+            return lowered.index(choice.lower())
+        if choice.lstrip("-").isdigit():
+            choice = int(choice)
+    if isinstance(choice, (int, np.integer)) and not isinstance(choice, bool):
+        if 0 <= choice < len(labels):
+            return int(choice)
+    raise PisteError(f"There is no class {choice!r}: the model has {listed}.")
