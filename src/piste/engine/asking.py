@@ -31,16 +31,22 @@ class Engine:
         """How many distinct questions went to the model so far."""
         self._answers: dict[bytes | str, NDArray[np.float64]] = {}
         self._budget = classifier.budget
+        self._used: dict[int, set[bytes | str]] = {}
+
+    def calls(self, subject: Subject) -> int:
+        """How many distinct questions a subject needed so far, shared ones included."""
+        return len(self._used.get(id(subject), ()))
 
     def ask(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
         """For every (subject, sequences) the logits, questions × outputs, in order."""
         encoded = [[subject.encode(one) for one in sequences] for subject, sequences in jobs]
         fresh: dict[bytes | str, Question] = {}
-        for sequences in encoded:
-            for parts in sequences:
-                for question, _ in parts:
-                    if question.key not in self._answers:
-                        fresh[question.key] = question
+        for (subject, _), sequences in zip(jobs, encoded, strict=True):
+            used = self._used.setdefault(id(subject), set())
+            for question in (question for parts in sequences for question, _ in parts):
+                used.add(question.key)
+                if question.key not in self._answers:
+                    fresh[question.key] = question
         self._answer(list(fresh.values()))
         return [self._collect(sequences) for sequences in encoded]
 

@@ -1,0 +1,1 @@
+"""Explanations to look at: in a terminal, as figures, as a page."""

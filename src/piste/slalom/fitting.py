@@ -115,19 +115,18 @@ def fit(
 def _assemble(
     s: Floats, weight: float, linear: Floats, active: Any, flat: bool, background: bool
 ) -> Slalom:
-    """Back to all types, normalised to Σ s = 0 over the types that occur."""
+    """Back to all types: those that occur in no question get the mean value and weight."""
     count = int(active.sum())
-    shift = float(s.mean())
     importances = np.zeros(len(active))
-    importances[active] = s - shift
+    importances[active] = s
     values = np.tile(linear[:count].mean(axis=0), (len(active), 1))
     values[active] = linear[:count]
     base = np.zeros(linear.shape[1])
     if background and weight > 0:
         base = linear[-1] / weight
     if flat:
-        return Slalom(values[:, 0], importances, weight * float(np.exp(-shift)), float(base[0]))
-    return Slalom(values, importances, weight * float(np.exp(-shift)), base)
+        return Slalom(values[:, 0], importances, weight, float(base[0]))
+    return Slalom(values, importances, weight, base)
 
 
 def _ridge(ridge: Ridge) -> tuple[float, float] | None:

@@ -283,6 +283,8 @@ def _curvature(problem: Problem, point: _Point, ridge: tuple[float, float]) -> C
 def _finish(
     problem: Problem, point: _Point, ridge: tuple[float, float], iterations: int, converged: bool
 ) -> NewtonResult:
+    shift = float(point.s.mean())  # normalised to Σ s = 0, which changes no answer
+    point = _Point(problem, point.s - shift, point.weight * float(np.exp(-shift)), ridge)
     curvature = _curvature(problem, point, ridge)
     noise = point.rss / _free(problem, sum(_known(problem, point, ridge, curvature)))
     return NewtonResult(
@@ -300,10 +302,12 @@ def curvature_at(
     counts: Floats, outputs: Floats, importances: Floats, weight: float, linear: Floats
 ) -> Curvature:
     """The curvature at a solution found by other means, for its standard errors."""
-    background = len(linear) > len(importances)
-    problem = make_problem(counts, outputs, background)
-    point = _Point(problem, importances, weight, (0.0, 0.0))
+    problem = make_problem(counts, outputs, len(linear) > len(importances))
+    none = (0.0, 0.0)
+    point = _Point(problem, importances, weight, none)
     point.linear, point.fitted = linear, point.design @ linear
     point.residual = outputs - point.fitted
-    point.rss = float((point.residual**2).sum())
-    return _finish(problem, point, (0.0, 0.0), 0, True).curvature
+    curvature = _curvature(problem, point, none)
+    known = sum(_known(problem, point, none, curvature))
+    noise = float((point.residual**2).sum()) / _free(problem, known)
+    return replace(curvature, noise=noise)

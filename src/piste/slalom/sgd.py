@@ -44,8 +44,9 @@ def solve_sgd(
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]  # torch's own stub lacks a type
             adam.step()
-    weight = float(s0.exp().item()) if background else 0.0
+    shift = float(s.mean().item())  # normalised to Σ s = 0, which changes no answer
+    weight = float((s0 - shift).exp().item()) if background else 0.0
     linear = v.detach().numpy()
     if background:
         linear = np.vstack([linear, weight * v0.detach().numpy()])
-    return s.detach().numpy(), weight, linear
+    return s.detach().numpy() - shift, weight, linear

@@ -1,0 +1,199 @@
+"""The spine: subjects, questions, answers, explanations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from piste.classifiers import Classifier, load
+from piste.engine import Engine, Progress, ProgressOption
+from piste.errors import PisteError
+from piste.explanation import Explanation, Output
+from piste.methods import Method, Task, make
+from piste.subject import LongChoice, Subject, TextInput, UnitKind
+from piste.target import TargetChoice, probabilities, resolve
+
+Samples = int | Literal["auto"] | None
+
+
+@overload
+def explain(
+    classifier: Any,
+    input: TextInput,
+    *,
+    method: str = ...,
+    target: TargetChoice = ...,
+    units: UnitKind = ...,
+    samples: Samples = ...,
+    seed: int = ...,
+    long: LongChoice = ...,
+    progress: ProgressOption = ...,
+    **options: Any,
+) -> Explanation: ...
+
+
+@overload
+def explain(
+    classifier: Any,
+    input: list[TextInput],
+    *,
+    method: str = ...,
+    target: TargetChoice = ...,
+    units: UnitKind = ...,
+    samples: Samples = ...,
+    seed: int = ...,
+    long: LongChoice = ...,
+    progress: ProgressOption = ...,
+    **options: Any,
+) -> list[Explanation]: ...
+
+
+def explain(
+    classifier: Any,
+    input: TextInput | list[TextInput],
+    *,
+    method: str = "slalom",
+    target: TargetChoice = None,
+    units: UnitKind = "words",
+    samples: Samples = None,
+    seed: int = 0,
+    long: LongChoice = "error",
+    progress: ProgressOption = None,
+    **options: Any,
+) -> Explanation | list[Explanation]:
+    """Explain the classifier's decision on a text, a pair of texts, or a list of them.
+
+    ``target`` is the number that is explained (default: log-odds of the predicted class),
+    ``units`` what the text is cut into, ``samples`` the number of questions (None: the method's
+    default), ``long`` what happens to a text longer than the model reads. Further options are the
+    method's own. The same seed gives the same result.
+
+    >>> import piste
+    >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
+    >>> e = piste.explain(loud, "Stop it now !", samples=50)
+    >>> e.units[int(np.argmax(e.scores["value"]))].text
+    '!'
+    """
+    loaded = load(classifier)
+    if samples is not None:
+        options["samples"] = samples
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise PisteError(f"seed={seed!r} is wrong: a whole number from 0 on is wanted.")
+    chosen = make(method, options)
+    several = isinstance(input, list)
+    inputs: Sequence[TextInput] = input if isinstance(input, list) else [input]
+    subjects = []
+    for number, one in enumerate(inputs):
+        try:
+            subjects.append(_bind(loaded, one, units, long, chosen))
+        except PisteError as problem:
+            raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
+    with Progress(progress) as shown:
+        run = _Run(loaded, chosen, subjects, target, seed, Engine(loaded, shown))
+        explanations = run.explain()
+    return explanations if several else explanations[0]
+
+
+def _bind(
+    classifier: Classifier, input: TextInput, units: UnitKind, long: LongChoice, method: Method
+) -> Subject:
+    subject = classifier.subject(input, units=units, long=long)
+    if not subject.fits and long == "error" and method.short_only:
+        # Short questions never meet the limit; only the whole text's own output needs windows.
+        subject = classifier.subject(input, units=units, long="windows")
+    return subject
+
+
+class _Run:
+    """One call of explain: all subjects go through planning and asking together."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        method: Method,
+        subjects: Sequence[Subject],
+        target: TargetChoice,
+        seed: int,
+        engine: Engine,
+    ) -> None:
+        self.classifier, self.method, self.engine, self.seed = classifier, method, engine, seed
+        self.seconds = [0.0] * len(subjects)
+        whole = self._ask([(number, s, [s.whole]) for number, s in enumerate(subjects)])
+        self.tasks = [
+            Task(
+                subject,
+                resolve(target, logits[0], classifier.labels, classifier.kind),
+                logits[0],
+                np.random.default_rng(seed),
+            )
+            for subject, logits in zip(subjects, whole, strict=True)
+        ]
+
+    def explain(self) -> list[Explanation]:
+        active = list(range(len(self.tasks)))
+        while active:
+            plans = []
+            for number in active:
+                start = time.perf_counter()
+                plan = self.method.plan(self.tasks[number])
+                self.seconds[number] += time.perf_counter() - start
+                if plan:
+                    plans.append((number, self.tasks[number].subject, plan))
+            for (number, _, plan), logits in zip(plans, self._ask(plans), strict=True):
+                self.tasks[number].learn(plan, logits)
+            active = [number for number, _, _ in plans]
+        return [self._finish(number) for number in range(len(self.tasks))]
+
+    def _ask(self, plans: Sequence[tuple[int, Subject, Any]]) -> list[Any]:
+        """Ask all plans together; everyone bears the time by the number of questions."""
+        start = time.perf_counter()
+        answers = self.engine.ask([(subject, plan) for _, subject, plan in plans])
+        spent = time.perf_counter() - start
+        total = sum(len(plan) for _, _, plan in plans) or 1
+        for number, _, plan in plans:
+            self.seconds[number] += spent * len(plan) / total
+        return answers
+
+    def _finish(self, number: int) -> Explanation:
+        task, start = self.tasks[number], time.perf_counter()
+        solution = self.method.solve(task)
+        value = task.target(task.whole[None, :])[0]
+        chances = probabilities(task.whole, self.classifier.kind)
+        output = Output(
+            logits=tuple(map(float, task.whole)),
+            probabilities=None if chances is None else tuple(map(float, chances)),
+            labels=self.classifier.labels,
+            value=float(value) if np.ndim(value) == 0 else tuple(map(float, value)),
+        )
+        settings = dict(solution.settings) | {"seed": self.seed, "input": dict(task.subject.notes)}
+        return Explanation(
+            method=self.method.name,
+            input=task.subject.input,
+            units=task.subject.units,
+            scores=solution.scores,
+            errors=solution.errors,
+            target=task.target,
+            output=output,
+            fidelity=solution.fidelity,
+            calls=self.engine.calls(task.subject),
+            seconds=self.seconds[number] + time.perf_counter() - start,
+            settings=settings,
+            surrogate=solution.surrogate,
+            classifier=self.classifier.describe(),
+            versions=_versions(),
+            ranking=solution.ranking,
+        )
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in ("piste", "torch", "transformers", "numpy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found

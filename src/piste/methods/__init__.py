@@ -1,0 +1,29 @@
+"""The methods, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from piste.errors import PisteError
+from piste.methods.base import Method, Solution, Task
+from piste.methods.slalom import SlalomMethod
+
+METHODS: Mapping[str, type[Any]] = {method.name: method for method in (SlalomMethod,)}
+
+__all__ = ["METHODS", "Method", "SlalomMethod", "Solution", "Task", "make"]
+
+
+def make(name: str, options: Mapping[str, Any]) -> Method:
+    """A method by name with its options; unknown names and options are refused."""
+    if name not in METHODS:
+        raise PisteError(f"method={name!r} is unknown: choose {', '.join(METHODS)}.")
+    known = [field.name for field in fields(METHODS[name])]
+    for option in options:
+        if option not in known:
+            raise PisteError(
+                f"The method {name!r} has no option {option!r}: it has {', '.join(known)}."
+            )
+    method: Method = METHODS[name](**options)
+    return method

@@ -1,0 +1,284 @@
+"""SLALOM: a value and an importance for every unit (Leemann et al., TMLR 2025)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from piste.errors import PisteError
+from piste.explanation import Fidelity
+from piste.methods.base import Floats, Solution, Task, measure_fidelity
+from piste.slalom import analytic, sampling
+from piste.slalom.fitting import Fit, Ridge, fit
+from piste.slalom.scores import directions, unit_errors, unit_scores
+from piste.slalom.surrogate import Slalom
+from piste.subject import Sequence1D
+from piste.surrogates import SlalomSurrogate
+
+FIRST_ROUND = 128
+SETTLED_RANKING = 0.98
+SETTLED_R2 = 0.01
+SETTLED_ERROR = 0.05
+
+
+@dataclass(frozen=True)
+class SlalomMethod:
+    """Ask about sequences of the units, fit the surrogate of eq. 4, derive all scores.
+
+    ``samples`` counts the questions, held-out ones included; "auto" asks in growing rounds until
+    ranking or errors settle, at most ``max_samples``. ``share`` gives one pair of scores to every
+    type of unit (the paper's choice) or to every occurrence.
+    """
+
+    samples: int | Literal["auto"] = 1000
+    sampler: str = "mix"
+    solver: str = "newton"
+    share: str = "type"
+    ridge: Ridge = "auto"
+    background: bool = True
+    max_samples: int = 4000
+    epochs: int = 60
+
+    name: ClassVar[str] = "slalom"
+    needs: ClassVar[str] = "answers"
+    about: ClassVar[str] = "value and importance of every unit, by a softmax-linked surrogate"
+
+    def __post_init__(self) -> None:
+        _choose("sampler", self.sampler, sampling.SAMPLERS)
+        _choose("solver", self.solver, ("newton", "sgd", "analytic"))
+        _choose("share", self.share, ("type", "occurrence"))
+        for name in ("samples", "max_samples", "epochs"):
+            value = getattr(self, name)
+            if name == "samples" and value == "auto":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise PisteError(f"{name}={value!r} is wrong: a whole number above 0 is wanted.")
+
+    @property
+    def short_only(self) -> bool:
+        return self.sampler == "short" or self.solver == "analytic"
+
+    # -- planning ------------------------------------------------------------------------------
+
+    def plan(self, task: Task) -> list[Sequence1D]:
+        memory = task.memory
+        if "seen" not in memory:
+            return self._first_round(task)
+        if self.solver == "analytic":
+            return self._pairs(task)
+        if self.samples != "auto":
+            return []
+        return self._another_round(task)
+
+    def _first_round(self, task: Task) -> list[Sequence1D]:
+        n, memory = len(task.subject), task.memory
+        seen: sampling.Seen = {np.arange(n, dtype=np.int32).tobytes()}
+        memory["seen"] = seen
+        total = min(FIRST_ROUND, self.max_samples) if self.samples == "auto" else self.samples
+        held_out = self._held_out(task, _share_held_out(total), seen)
+        memory["held_out"] = len(held_out)
+        if self.solver == "analytic":
+            memory["players"] = _first_of_each(self._types(task))
+            return [*held_out, *([int(unit)] for unit in memory["players"])]
+        # The whole input was asked for its output, so it counts; short questions only do not fit
+        # it, for they must work where it can't be read at once.
+        fixed: list[Sequence1D] = [] if self.short_only else [task.subject.whole]
+        if task.subject.can_be_empty:
+            fixed.append([])
+        count = max(total - len(held_out) - len(fixed) - int(self.short_only), 1)
+        return [*held_out, *fixed, *sampling.draw(self.sampler, n, count, task.rng, seen)]
+
+    def _held_out(self, task: Task, count: int, seen: sampling.Seen) -> list[Sequence1D]:
+        """Removals of every size; for short questions only as many units as can be read."""
+        n, subject = len(task.subject), task.subject
+        questions = sampling.draw("subsets", n, count, task.rng, seen)
+        if subject.fits or subject.limit is None:
+            return list(questions)
+        tokens = np.array([unit.tokens for unit in subject.units])
+        return [q[np.cumsum(tokens[q]) <= subject.limit] for q in questions] if self.short_only else list(questions)
+
+    def _pairs(self, task: Task) -> list[Sequence1D]:
+        players, memory = task.memory["players"], task.memory
+        if len(players) < 2 or "pairs" in memory:
+            return []
+        values = task.numbers()[memory["held_out"] :]
+        memory["pairs"] = analytic.pair_questions(values)
+        return [[int(players[a]), int(players[b])] for a, b in memory["pairs"]]
+
+    def _another_round(self, task: Task) -> list[Sequence1D]:
+        memory, asked = task.memory, len(task.sequences)
+        found, fidelity = self._fit(task)
+        linear = unit_scores_flat(found.slalom, self._types(task), task)
+        memory["stopped"] = self._reason_to_stop(memory, found, fidelity, linear, asked)
+        if memory["stopped"]:
+            return []
+        memory["linear"], memory["r2"] = linear, fidelity.r2
+        count = min(asked, self.max_samples - asked)
+        more = sampling.draw(
+            self.sampler, len(task.subject), count, task.rng, memory["seen"]
+        )
+        if not more:
+            memory["stopped"] = "every question there is was asked"
+        return list(more)
+
+    def _reason_to_stop(
+        self, memory: dict[str, Any], found: Fit, fidelity: Fidelity, linear: Floats, asked: int
+    ) -> str | None:
+        if "linear" in memory:
+            agreement = float(spearmanr(linear, memory["linear"]).statistic)
+            if agreement >= SETTLED_RANKING and fidelity.r2 - memory["r2"] < SETTLED_R2:
+                return f"ranking settled (rank correlation {agreement:.3f} between rounds)"
+        errors = found.errors["value"][found.active]
+        spread = float(np.std(found.values[found.active])) or 1.0
+        if float(np.median(errors)) < SETTLED_ERROR * spread:
+            return "errors settled (small against the spread of the values)"
+        if asked >= self.max_samples:
+            return f"cap of {self.max_samples} questions reached"
+        return None
+
+    # -- solving -------------------------------------------------------------------------------
+
+    def _types(self, task: Task) -> NDArray[np.int64]:
+        return task.subject.types if self.share == "type" else np.arange(len(task.subject))
+
+    def _fit(self, task: Task) -> tuple[Fit, Fidelity]:
+        memory = task.memory
+        if memory.get("fitted") == len(task.sequences):
+            found: tuple[Fit, Fidelity] = memory["fit"]
+            return found
+        types, held = self._types(task), memory["held_out"]
+        counts = _by_type(task.counts(), types)
+        numbers = task.numbers()
+        options: dict[str, Any] = {"ridge": self.ridge} if self.solver == "newton" else {"epochs": self.epochs}
+        background = self.background
+        result = fit(
+            counts[held:],
+            numbers[held:],
+            solver=self.solver,  # type: ignore[arg-type]  # analytic never comes here
+            background=background,
+            **options,
+        )
+        fidelity = measure_fidelity(result.predict(counts[:held]), numbers[:held])
+        memory["fitted"], memory["fit"] = len(task.sequences), (result, fidelity)
+        return result, fidelity
+
+    def solve(self, task: Task) -> Solution:
+        settings: dict[str, Any] = {
+            "sampler": self.sampler,
+            "solver": self.solver,
+            "share": self.share,
+            "samples": self.samples,
+        }
+        if self.solver == "analytic":
+            slalom, fidelity, more = self._solve_analytic(task)
+            errors = None
+        else:
+            found, fidelity = self._fit(task)
+            slalom, errors = found.slalom, found
+            more = {
+                "ridge": found.ridge,
+                "iterations": found.iterations,
+                "converged": found.converged,
+                "fit_mse": found.loss,
+                "never_asked": int((~found.active).sum()),
+            }
+            if self.samples == "auto":
+                more["stopped"] = task.memory["stopped"]
+        scores, deviations = _all_scores(slalom, self._types(task), errors)
+        base = slalom.base
+        return Solution(
+            scores=scores,
+            errors=deviations,
+            surrogate=SlalomSurrogate(
+                slalom.weight, tuple(map(float, base)) if isinstance(base, np.ndarray) else base
+            ),
+            fidelity=fidelity,
+            settings=settings | more,
+            ranking="linear",
+        )
+
+    def _solve_analytic(self, task: Task) -> tuple[Slalom, Fidelity, dict[str, Any]]:
+        memory, numbers, types = task.memory, task.numbers(), self._types(task)
+        held, players = memory["held_out"], memory["players"]
+        values = numbers[held : held + len(players)]
+        if len(players) < 2:
+            slalom, more = Slalom(values, np.zeros(1)), {}
+        else:
+            found = analytic.solve_analytic(
+                values, memory["pairs"], numbers[held + len(players) :]
+            )
+            slalom = found.slalom
+            units = task.subject.units
+            more = {
+                "failed": [units[players[k]].text for k in found.failed],
+                "undetermined": [units[players[k]].text for k in found.undetermined],
+            }
+        if slalom.values.ndim == 2:
+            slalom = Slalom(
+                slalom.values, slalom.importances, 0.0, np.zeros(slalom.values.shape[1])
+            )
+        expected = slalom.predict(_by_type(task.counts()[:held], types))
+        return slalom, measure_fidelity(expected, numbers[:held]), more
+
+
+def unit_scores_flat(slalom: Slalom, types: NDArray[np.int64], task: Task) -> Floats:
+    """The linear score that ranks units, of the predicted class if there are several."""
+    values = slalom.values
+    if values.ndim == 2:
+        values = values[:, int(np.argmax(task.whole))]
+    return (values * np.exp(slalom.importances))[types]
+
+
+def _all_scores(
+    slalom: Slalom, types: NDArray[np.int64], found: Fit | None
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Scores and errors of all units; units × classes where they depend on the class."""
+    classes = 1 if slalom.values.ndim == 1 else slalom.values.shape[1]
+    scores: list[dict[str, Floats]] = []
+    errors: list[dict[str, Floats]] = []
+    for class_ in range(classes):
+        scores.append(unit_scores(slalom, types, class_))
+        if found is None:
+            errors.append({name: np.full(len(types), np.nan) for name in scores[-1]})
+            continue
+        changes, known = directions(found, types, class_)
+        own = unit_errors(slalom, types, changes, class_)
+        # Nothing was asked about some units: their scores are the prior's, their error unbounded.
+        errors.append({name: np.where(known, error, np.inf) for name, error in own.items()})
+    if slalom.values.ndim == 1:
+        return scores[0], errors[0]
+    return _stacked(scores), _stacked(errors)
+
+
+def _stacked(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
+    return {
+        name: parts[0][name] if name == "importance" else np.stack([p[name] for p in parts], axis=1)
+        for name in parts[0]
+    }
+
+
+def _by_type(counts: Floats, types: NDArray[np.int64]) -> Floats:
+    if len(types) and np.array_equal(types, np.arange(len(types))):
+        return counts
+    summed = np.zeros((len(counts), int(types.max()) + 1))
+    for unit, kind in enumerate(types):
+        summed[:, kind] += counts[:, unit]
+    return summed
+
+
+def _first_of_each(types: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.unique(types, return_index=True)[1]
+
+
+def _share_held_out(total: int) -> int:
+    """A tenth of the questions is kept for the verdict, at least 10 and at most 100."""
+    return min(max(total // 10, 10), 100, max(total // 2, 1))
+
+
+def _choose(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise PisteError(f"{name}={value!r} is unknown: choose {', '.join(choices)}.")

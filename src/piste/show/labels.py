@@ -1,0 +1,108 @@
+"""Places for labels beside their dots, so that nothing overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom in any flat coordinates (y may grow either way)."""
+
+_DISTANCES = (1.5, 5.0, 10.0, 17.0, 26.0, 38.0, 52.0)
+_ANGLES = np.deg2rad([0, 180, 90, 270, 30, 330, 150, 210, 60, 300, 120, 240])
+_LEADER_FROM = 8.0
+"""Labels farther than this from their dot's edge need a line to it."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A label's box, and the end of a leader line to it where it stands apart."""
+
+    box: Box
+    leader: tuple[float, float] | None
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        left, top, right, bottom = self.box
+        return (left + right) / 2, (top + bottom) / 2
+
+
+def place(
+    dots: Floats, radii: Floats, sizes: Floats, order: Sequence[int], bounds: Box
+) -> list[Label | None]:
+    """A place for every label, or None where there truly is no room.
+
+    ``dots`` and ``sizes`` (width, height) are n × 2, in the same coordinates as ``bounds``.
+    Labels are placed one after the other in ``order``, the most telling first, each at the nearest
+    free place around its dot.
+    """
+    placed: list[Label | None] = [None] * len(dots)
+    taken = np.empty((0, 4))
+    lines = np.empty((0, 2))
+    for index in order:
+        boxes, distances = _candidates(dots[index], float(radii[index]), sizes[index])
+        free = _inside(boxes, bounds) & ~_touch(boxes, taken) & ~_cover(boxes, dots, radii)
+        free &= ~_cover(boxes, lines, np.ones(len(lines)))
+        for choice in np.flatnonzero(free):
+            box, far = boxes[choice], distances[choice] > _LEADER_FROM
+            end = np.clip(dots[index], box[:2], box[2:])
+            path = _path(dots[index], end) if far else np.empty((0, 2))
+            if far and _holds(taken, path):
+                continue  # the line would run through another label
+            left, top, right, bottom = (float(edge) for edge in box)
+            leader = (float(end[0]), float(end[1])) if far else None
+            placed[index] = Label((left, top, right, bottom), leader)
+            taken, lines = np.vstack([taken, box]), np.vstack([lines, path])
+            break
+    return placed
+
+
+def _candidates(dot: Floats, radius: float, size: Floats) -> tuple[Floats, Floats]:
+    """Boxes around a dot, nearest first, with the distance of each from the dot's edge."""
+    distances = np.repeat(_DISTANCES, len(_ANGLES))
+    angles = np.tile(_ANGLES, len(_DISTANCES))
+    direction = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    touch = dot + direction * (radius + distances)[:, None]
+    # The box hangs on the point so that it extends away from the dot.
+    centre = touch + direction * size / 2
+    return np.concatenate([centre - size / 2, centre + size / 2], axis=1), distances
+
+
+def _inside(boxes: Floats, bounds: Box) -> NDArray[np.bool_]:
+    left, top, right, bottom = bounds
+    low, high = np.array([left, top]), np.array([right, bottom])
+    inside: NDArray[np.bool_] = ((boxes[:, :2] >= low) & (boxes[:, 2:] <= high)).all(axis=1)
+    return inside
+
+
+def _touch(boxes: Floats, others: Floats) -> NDArray[np.bool_]:
+    a, b = boxes[:, None, :], others[None, :, :]
+    apart = (a[..., 2:] <= b[..., :2]) | (b[..., 2:] <= a[..., :2])
+    touching: NDArray[np.bool_] = (~apart.any(axis=2)).any(axis=1)
+    return touching
+
+
+def _cover(boxes: Floats, points: Floats, radii: Floats) -> NDArray[np.bool_]:
+    """Which boxes come nearer to a point than its radius."""
+    nearest = np.clip(points[None, :, :], boxes[:, None, :2], boxes[:, None, 2:])
+    distance = np.linalg.norm(nearest - points[None, :, :], axis=2)
+    covering: NDArray[np.bool_] = (distance < radii[None, :]).any(axis=1)
+    return covering
+
+
+def _path(start: Floats, end: Floats) -> Floats:
+    """Points along a line, dense enough that no label fits between two."""
+    steps = max(int(np.linalg.norm(end - start) / 3), 2)
+    return start + np.linspace(0, 1, steps)[:, None] * (end - start)
+
+
+def _holds(boxes: Floats, points: Floats) -> bool:
+    """Whether any box holds any point."""
+    if not len(boxes):
+        return False
+    inside = (points[:, None] > boxes[None, :, :2]) & (points[:, None] < boxes[None, :, 2:])
+    return bool(inside.all(axis=2).any())

@@ -1,0 +1,232 @@
+"""An explanation put into words and pieces, shared by terminal, figures and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.errors import PisteError
+from piste.explanation import Explanation
+
+Floats = NDArray[np.float64]
+
+MEANINGS = {
+    "value": "what the unit says alone, in log-odds",
+    "importance": "its weight against the others, a log-weight: 0 is average, +0.7 doubles it",
+    "linear": "value × e^importance: both in one number, to rank by",
+    "gradient": "how the answer changes as the unit fades a little",
+    "removal": "what the answer loses if the unit is removed",
+    "shapley": "its fair share of the answer (Shapley value)",
+}
+"""What the known scores mean, in a few words."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a text; ``unit`` is None between units, ``unread`` after a truncation."""
+
+    text: str
+    unit: int | None
+    unread: bool = False
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Units with the same text and the same scores, shown as one."""
+
+    name: str
+    units: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        return self.units[0]
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ×{len(self.units)}" if len(self.units) > 1 else self.name
+
+
+def texts(e: Explanation) -> list[list[Piece]]:
+    """The input cut into pieces, one list per text of a pair; joined, they are the input."""
+    given = (e.input,) if isinstance(e.input, str) else e.input
+    cut = input_notes(e).get("long") == "truncate"
+    result = []
+    for segment, text in enumerate(given):
+        spans = sorted(
+            (unit.start, unit.end, index)
+            for index, unit in enumerate(e.units)
+            if unit.segment == segment and unit.end > unit.start
+        )
+        pieces, at = [], 0
+        for start, end, index in spans:
+            start = max(start, at)  # token spans may overlap inside one character
+            if start >= end:
+                continue
+            if start > at:
+                pieces.append(Piece(text[at:start], None))
+            pieces.append(Piece(text[start:end], index))
+            at = end
+        if at < len(text):
+            rest = text[at:]
+            pieces.append(Piece(rest, None, unread=cut and bool(rest.strip())))
+        result.append(pieces)
+    return result
+
+
+def kinds(e: Explanation) -> list[Kind]:
+    """Units grouped by text (upper or lower case) and scores, in order of appearance."""
+    columns = [np.reshape(array, (len(e.units), -1)) for array in e.scores.values()]
+    rows = np.round(np.concatenate(columns, axis=1), 9) + 0.0  # −0 and 0 are one
+    groups: dict[tuple[str, bytes], list[int]] = {}
+    for index, unit in enumerate(e.units):
+        groups.setdefault((unit.text.strip().casefold(), rows[index].tobytes()), []).append(index)
+    return [Kind(_commonest([e.units[i].text for i in units]), tuple(units)) for units in
+            groups.values()]
+
+
+def _commonest(forms: list[str]) -> str:
+    return short(max(forms, key=forms.count))
+
+
+def short(text: str, limit: int = 28) -> str:
+    """A unit's text as a name: on one line, shortened, never empty."""
+    line = " ".join(text.split()) or repr(text).strip("'")
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def by_size(scores: Floats) -> list[int]:
+    """Indices from the largest |score| to the smallest, unknown ones last."""
+    sizes = np.where(np.isfinite(scores), np.abs(scores), -1.0)
+    return [int(index) for index in np.argsort(-sizes, kind="stable")]
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A signed number with a real minus; an unknown one is a dash."""
+    if not np.isfinite(value):
+        return "–" if np.isnan(value) else ("∞" if value > 0 else "−∞")
+    if value != 0 and abs(value) < 10.0**-digits / 2:
+        digits += 2
+    shown = f"{value:+.{digits}f}"
+    return shown.replace("-", "−") if float(shown) else f"{0:.{digits}f}"
+
+
+def with_error(value: float, error: float) -> str:
+    """``+1.20 ± 0.10``; nothing after the number where the method has no error."""
+    if np.isnan(error):
+        return number(value)
+    return f"{number(value)} ± {number(error).lstrip('+')}"
+
+
+def percent(probability: float) -> str:
+    """A probability as a reader wants it, never rounded to a certainty it isn't."""
+    if 0.9995 <= probability < 1:
+        return "> 99.9 %"
+    if 0 < probability < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * probability:.1f} %"
+
+
+def shown_class(e: Explanation, label: str | int | None = None) -> str | None:
+    """The class whose scores are shown if every class has its own, else None."""
+    if all(array.ndim == 1 for array in e.scores.values()):
+        if label is not None:
+            raise PisteError(
+                f"label={label!r} was given, but this explanation has one set of scores, for "
+                f"{e.target.name}: leave label out, or explain with target='all'."
+            )
+        return None
+    if label is None:
+        return e.output.label
+    e.score(label=label)  # refuses a class that isn't there
+    return e.output.labels[label] if isinstance(label, int) else label
+
+
+def sides(e: Explanation, label: str | int | None = None) -> tuple[str, str]:
+    """What positive and negative scores mean, for legends."""
+    target, labels = e.target, e.output.labels
+    if target.kind == "margin" and len(target.indices) == 2:
+        a, b = (labels[index] for index in target.indices)
+        return f"speaks for {a}", f"speaks for {b}"
+    known = shown_class(e, label)
+    if known is None and target.kind == "class":
+        known = labels[target.indices[0]]
+    if known is None and target.kind == "output" and e.output.probabilities is not None:
+        known = labels[target.indices[0]]
+    if known is not None:
+        return f"speaks for {known}", f"speaks against {known}"
+    return f"raises {target.name}", f"lowers {target.name}"
+
+
+def score_sides(e: Explanation, name: str, label: str | int | None = None) -> tuple[str, str]:
+    """Like :func:`sides`, for one score: importance has no direction, only weight."""
+    if name == "importance":
+        return "weighs more than average", "weighs less than average"
+    return sides(e, label)
+
+
+def prediction(e: Explanation) -> str:
+    """The model's answer: a class with its probability, or the number of a regression."""
+    chance = e.output.probability
+    if chance is not None:
+        return f"{e.output.label} ({percent(chance)})"
+    return ", ".join(
+        f"{label} = {number(value)}"
+        for label, value in zip(e.output.labels, e.output.logits, strict=True)
+    )
+
+
+def explained(e: Explanation) -> str:
+    """The target with the model's number for the whole input."""
+    value = e.output.value
+    if isinstance(value, tuple):
+        return f"{e.target.name}; scores shown for {shown_class(e) or e.output.label}"
+    return f"{e.target.name} = {number(value)}"
+
+
+def trust(e: Explanation) -> str:
+    """The fidelity in one plain sentence."""
+    fidelity = e.fidelity
+    if not np.isfinite(fidelity.r2):
+        return "Not measured: too few questions were left to check the explanation with."
+    verdict = fidelity.words[:1].upper() + fidelity.words[1:]
+    return (
+        f"{verdict}: R² {number(fidelity.r2).lstrip('+')} on {fidelity.questions} reduced texts "
+        "it was not fitted to (1 is perfect, 0 no better than a constant)."
+    )
+
+
+def input_notes(e: Explanation) -> dict[str, object]:
+    """What was done to the input, as the classifier noted it."""
+    notes = e.settings.get("input")
+    return dict(notes) if isinstance(notes, dict) else {}
+
+
+def warnings(e: Explanation) -> Iterator[str]:
+    """Sentences a reader must not miss: what was cut, what wasn't asked, what can't be trusted."""
+    notes = input_notes(e)
+    if notes.get("long") == "truncate":
+        count = notes.get("truncated_tokens")
+        lost = f"its last {count} tokens were" if count else "its end was"
+        yield f"The text was too long for the model: {lost} cut off, neither read nor explained."
+    elif notes.get("long") == "windows":
+        yield "The text was too long for the model: it was read in windows, answers are averaged."
+    asked = e.errors.get(e.ranking)
+    unknown = 0 if asked is None else int(np.isinf(asked.reshape(len(e.units), -1)).any(1).sum())
+    if unknown:
+        yield f"Nothing was asked about {unknown} of {len(e.units)} units: give more samples."
+    if e.fidelity.r2 < 0.5:
+        yield "The explanation foretells the model badly: don't rely on its scores."
+
+
+def how_to_read(e: Explanation, label: str | int | None = None) -> str:
+    """One plain line on what the main scores mean."""
+    above, below = sides(e, label)
+    if {"value", "importance"} <= set(e.scores):
+        return (
+            f"Value is what a unit says alone: above 0 it {above}, below 0 it {below}. "
+            "Importance is its weight against the other units: 0 is average, +0.7 counts double."
+        )
+    return f"A score above 0 {above}, one below 0 {below}; the larger, the more it counts."

@@ -1,0 +1,107 @@
+"""Which sequences of units to ask about. Indices in, index arrays out, no model.
+
+All samplers keep the text's order, never repeat a question, and spread over the units as evenly
+as they can: short sequences are cut from shuffled decks, subsets come with their complements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+Seen = set[bytes]
+
+SHORT_SIZES = (1, 2, 3, 4, 5)
+MOST_DELETIONS = 5
+
+
+def draw(
+    sampler: str, n: int, count: int, rng: np.random.Generator, seen: Seen | None = None
+) -> list[Indices]:
+    """``count`` new questions about n units (fewer if there are no more), none in ``seen``.
+
+    ``short``: a few units each; ``deletion``: all but 1 to 5; ``subsets``: every size between;
+    ``mix``: half short, half subsets. ``seen`` learns what was drawn.
+
+    >>> [q.tolist() for q in draw("deletion", 3, 9, np.random.default_rng(0))]
+    [[0, 1], [2], [1, 2], [1], [0, 2], [0]]
+    """
+    seen = set() if seen is None else seen
+    if sampler == "mix":
+        half = draw("short", n, count // 2, rng, seen)
+        return half + draw("subsets", n, count - len(half), rng, seen)
+    if n <= 14 and 2**n - 2 <= 4 * count:
+        return _from_all(sampler, n, count, rng, seen)
+    found: list[Indices] = []
+    stream = _STREAMS[sampler](n, rng)
+    # Long runs of repeats mean that this sampler has nothing new left to say.
+    for question in islice(stream, 20 * count + 1000):
+        if len(found) >= count:
+            break
+        if _new(question, seen):
+            found.append(question)
+    return found
+
+
+def _new(question: Indices, seen: Seen) -> bool:
+    key = question.astype(np.int32).tobytes()
+    if key in seen:
+        return False
+    seen.add(key)
+    return True
+
+
+def _from_all(
+    sampler: str, n: int, count: int, rng: np.random.Generator, seen: Seen
+) -> list[Indices]:
+    """Few units have few subsets: list those the sampler could give and take them in turn."""
+    numbers = np.arange(1, 2**n - 1)[:, None]
+    masks = (numbers >> np.arange(n)) & 1
+    sizes = masks.sum(axis=1)
+    if sampler == "short":
+        masks = masks[sizes <= max(SHORT_SIZES)]
+    elif sampler == "deletion":
+        masks = masks[sizes >= n - MOST_DELETIONS]
+    order = rng.permutation(len(masks))
+    questions = (np.nonzero(masks[row])[0] for row in order)
+    return list(islice((q for q in questions if _new(q, seen)), count))
+
+
+def _short(n: int, rng: np.random.Generator) -> Iterator[Indices]:
+    """Hands of a few units from a shuffled deck, so that all units come up equally often."""
+    sizes = [size for size in SHORT_SIZES if size < n] or [1]
+    deck = rng.permutation(n)
+    while True:
+        size = int(rng.choice(sizes))
+        if len(deck) < size:
+            deck = np.concatenate([deck, rng.permutation(np.setdiff1d(np.arange(n), deck))])
+        yield np.sort(deck[:size])
+        deck = deck[size:]
+
+
+def _deletion(n: int, rng: np.random.Generator) -> Iterator[Indices]:
+    everything = np.arange(n)
+    while True:
+        size = int(rng.integers(1, min(MOST_DELETIONS, n - 1) + 1)) if n > 1 else 1
+        yield np.delete(everything, rng.choice(n, size=size, replace=False))
+
+
+def _subsets(n: int, rng: np.random.Generator) -> Iterator[Indices]:
+    """Subsets with sizes spread evenly over 1 … n − 1, each followed by its complement."""
+    turn = float(rng.random())
+    while True:
+        # A golden-ratio walk visits all sizes evenly at any number of questions.
+        turn = (turn + 0.6180339887498949) % 1.0
+        size = 1 + int(turn * (n - 1)) if n > 1 else 1
+        order = rng.permutation(n)
+        yield np.sort(order[:size])
+        if size < n:
+            yield np.sort(order[size:])
+
+
+_STREAMS = {"short": _short, "deletion": _deletion, "subsets": _subsets}
+SAMPLERS = (*_STREAMS, "mix")
