@@ -39,7 +39,7 @@ def explain(
 @overload
 def explain(
     classifier: Any,
-    input: list[TextInput],
+    input: list[str] | list[tuple[str, str]] | list[TextInput],
     *,
     method: str = ...,
     target: TargetChoice = ...,
@@ -54,7 +54,7 @@ def explain(
 
 def explain(
     classifier: Any,
-    input: TextInput | list[TextInput],
+    input: TextInput | list[str] | list[tuple[str, str]] | list[TextInput],
     *,
     method: str = "slalom",
     target: TargetChoice = None,
@@ -85,7 +85,7 @@ def explain(
         raise PisteError(f"seed={seed!r} is wrong: a whole number from 0 on is wanted.")
     chosen = make(method, options)
     several = isinstance(input, list)
-    inputs: Sequence[TextInput] = input if isinstance(input, list) else [input]
+    inputs: list[Any] = input if isinstance(input, list) else [input]
     subjects = []
     for number, one in enumerate(inputs):
         try:

@@ -189,9 +189,7 @@ class Explanation:
 
     # -- shown -------------------------------------------------------------------------------
 
-    def plot(
-        self, kind: str = "plane", path: str | Path | None = None, **options: Any
-    ) -> Figure:
+    def plot(self, kind: str = "plane", path: str | Path | None = None, **options: Any) -> Figure:
         """A matplotlib figure: ``plane`` (value against importance), ``text`` or ``bars``."""
         from piste.show import plots
 

@@ -217,7 +217,7 @@ def _from_columns(meta: Mapping[str, Any], columns: Mapping[str, list[Any]]) -> 
 def to_frame(e: Explanation) -> pandas.DataFrame:
     """A table with one row per unit; ``attrs["piste"]`` holds the rest."""
     pandas = need("pandas", "tables", "A DataFrame")
-    frame: pandas.DataFrame = pandas.DataFrame(_columns(e))
+    frame = pandas.DataFrame(_columns(e))
     frame.attrs[_META] = json.dumps(_meta(e), ensure_ascii=False)
     return frame
 
@@ -245,10 +245,10 @@ def _from_csv(text: str) -> Explanation:
     csv.field_size_limit(2**31 - 1)
     rows = list(csv.reader(io.StringIO(text, newline="")))
     if not rows or _META not in rows[0]:
-        raise PisteError("This CSV was not made from an explanation: the column 'piste' is missing.")
-    columns: dict[str, list[Any]] = {
-        name: list(cells) for name, *cells in zip(*rows, strict=True)
-    }
+        raise PisteError(
+            "This CSV was not made from an explanation: the column 'piste' is missing."
+        )
+    columns: dict[str, list[Any]] = {name: list(cells) for name, *cells in zip(*rows, strict=True)}
     for name, cells in columns.items():
         if name not in (*_UNIT_COLUMNS, _META):
             columns[name] = [float(cell) if cell else float("nan") for cell in cells]

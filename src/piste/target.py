@@ -14,11 +14,11 @@ from piste.classifiers.base import OutputKind
 from piste.errors import PisteError, shorten
 
 TargetChoice: TypeAlias = (
-    None
-    | int
+    int
     | str
     | tuple[int | str, int | str]
     | Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    | None
 )
 """None: the predicted class; a class or output by number or name; (a, b): the margin between two
 classes; "all": every class at once; or a function of the logits (questions × outputs)."""
@@ -139,7 +139,6 @@ def _index(choice: object, labels: tuple[str, ...]) -> int:
             return lowered.index(choice.lower())
         if choice.lstrip("-").isdigit():
             choice = int(choice)
-    if isinstance(choice, (int, np.integer)) and not isinstance(choice, bool):
-        if 0 <= choice < len(labels):
-            return int(choice)
+    if isinstance(choice, (int, np.integer)) and 0 <= choice < len(labels):
+        return int(choice)
     raise PisteError(f"There is no class {choice!r}: the model has {listed}.")

@@ -142,7 +142,9 @@ def additive() -> Explanation:
 
 @pytest.fixture
 def markup() -> Explanation:
-    text = """<script>alert(1)</script> [bold]"wonderful"[/bold] & 'dull' </style> <!-- $x$ --> \\d"""
+    text = (
+        """<script>alert(1)</script> [bold]"wonderful"[/bold] & 'dull' </style> <!-- $x$ --> \\d"""
+    )
     units = [Unit(f.group(), f.start(), f.end()) for f in re.finditer(r"\S+", text)]
     return explanation(text, units, classifier={"name": "<img src=x onerror=alert(2)>"})
 
@@ -151,8 +153,10 @@ def markup() -> Explanation:
 def long() -> Explanation:
     rng = np.random.default_rng(1)
     words = [f"word{k}" for k in range(400)] + list(TELLING)
-    return explanation(" ".join(rng.choice(words, 700)), settings={"input": {
-        "tokens": 900, "long": "truncate", "truncated_tokens": 388}})
+    return explanation(
+        " ".join(rng.choice(words, 700)),
+        settings={"input": {"tokens": 900, "long": "truncate", "truncated_tokens": 388}},
+    )
 
 
 @pytest.fixture

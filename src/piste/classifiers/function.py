@@ -120,7 +120,7 @@ class TextFunction(_Function):
     ) -> None:
         self.function = function
         self._reader = reader
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def subject(
         self, input: TextInput, *, units: UnitKind = "words", long: LongChoice = "error"
@@ -206,7 +206,7 @@ class TokenFunction(_Function, TokenClassifier):
         self.tokenizer = tokenizer
         self.limit = longest_sequence(None, tokenizer)
         self._reader = reader
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
         self._arrays = False
         self._tried = False
         pad = getattr(tokenizer, "pad_token_id", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -254,7 +255,7 @@ class TokenSubject(Subject):
         edges = np.linspace(0, length, pieces + 1).astype(int)
         ends = np.cumsum([len(body) for body in bodies])
         questions = []
-        for start, end in zip(edges[:-1], edges[1:], strict=True):
+        for start, end in pairwise(edges):
             cut = [
                 slice(max(start - (stop - len(body)), 0), max(end - (stop - len(body)), 0))
                 for body, stop in zip(bodies, ends, strict=True)

@@ -56,7 +56,7 @@ class Engine:
             if len(parts) == 1:
                 rows.append(self._answers[parts[0][0].key])
             else:
-                rows.append(sum(weight * self._answers[q.key] for q, weight in parts))
+                rows.append(np.sum([weight * self._answers[q.key] for q, weight in parts], axis=0))
         if not rows:
             return np.empty((0, max(len(self.classifier.labels), 1)))
         return np.array(rows, dtype=np.float64)

@@ -99,7 +99,11 @@ class SlalomMethod:
         if subject.fits or subject.limit is None:
             return list(questions)
         tokens = np.array([unit.tokens for unit in subject.units])
-        return [q[np.cumsum(tokens[q]) <= subject.limit] for q in questions] if self.short_only else list(questions)
+        return (
+            [q[np.cumsum(tokens[q]) <= subject.limit] for q in questions]
+            if self.short_only
+            else list(questions)
+        )
 
     def _pairs(self, task: Task) -> list[Sequence1D]:
         players, memory = task.memory["players"], task.memory
@@ -118,9 +122,7 @@ class SlalomMethod:
             return []
         memory["linear"], memory["r2"] = linear, fidelity.r2
         count = min(asked, self.max_samples - asked)
-        more = sampling.draw(
-            self.sampler, len(task.subject), count, task.rng, memory["seen"]
-        )
+        more = sampling.draw(self.sampler, len(task.subject), count, task.rng, memory["seen"])
         if not more:
             memory["stopped"] = "every question there is was asked"
         return list(more)
@@ -153,7 +155,9 @@ class SlalomMethod:
         types, held = self._types(task), memory["held_out"]
         counts = _by_type(task.counts(), types)
         numbers = task.numbers()
-        options: dict[str, Any] = {"ridge": self.ridge} if self.solver == "newton" else {"epochs": self.epochs}
+        options: dict[str, Any] = (
+            {"ridge": self.ridge} if self.solver == "newton" else {"epochs": self.epochs}
+        )
         background = self.background
         result = fit(
             counts[held:],
@@ -208,9 +212,7 @@ class SlalomMethod:
         if len(players) < 2:
             slalom, more = Slalom(values, np.zeros(1)), {}
         else:
-            found = analytic.solve_analytic(
-                values, memory["pairs"], numbers[held + len(players) :]
-            )
+            found = analytic.solve_analytic(values, memory["pairs"], numbers[held + len(players) :])
             slalom = found.slalom
             units = task.subject.units
             more = {

@@ -51,7 +51,7 @@ def hue(strength: float) -> RGB:
 
 def tint(strength: float, ground: RGB = WHITE) -> RGB:
     """The colour of a strength laid over an opaque ground."""
-    share = STRONGEST * min(abs(strength), 1.0)
+    share = min(STRONGEST * abs(strength), 1.0)
     red, green, blue = (
         round(share * top + (1 - share) * under)
         for top, under in zip(hue(strength), ground, strict=True)

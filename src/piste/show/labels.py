@@ -13,7 +13,8 @@ Box = tuple[float, float, float, float]
 """Left, top, right, bottom in any flat coordinates (y may grow either way)."""
 
 _DISTANCES = (1.5, 5.0, 10.0, 17.0, 26.0, 38.0, 52.0)
-_ANGLES = np.deg2rad([0, 180, 90, 270, 30, 330, 150, 210, 60, 300, 120, 240])
+# Diagonals first: error bars run along the axes.
+_ANGLES = np.deg2rad([25, 335, 155, 205, 50, 310, 130, 230, 0, 180, 90, 270])
 _LEADER_FROM = 8.0
 """Labels farther than this from their dot's edge need a line to it."""
 
@@ -32,16 +33,22 @@ class Label:
 
 
 def place(
-    dots: Floats, radii: Floats, sizes: Floats, order: Sequence[int], bounds: Box
+    dots: Floats,
+    radii: Floats,
+    sizes: Floats,
+    order: Sequence[int],
+    bounds: Box,
+    blocked: Sequence[Box] = (),
 ) -> list[Label | None]:
     """A place for every label, or None where there truly is no room.
 
-    ``dots`` and ``sizes`` (width, height) are n × 2, in the same coordinates as ``bounds``.
+    ``dots`` and ``sizes`` (width, height) are n × 2, in the same coordinates as ``bounds`` and the
+    boxes that must stay free of labels.
     Labels are placed one after the other in ``order``, the most telling first, each at the nearest
     free place around its dot.
     """
     placed: list[Label | None] = [None] * len(dots)
-    taken = np.empty((0, 4))
+    taken = np.array(blocked, dtype=np.float64).reshape(-1, 4)
     lines = np.empty((0, 2))
     for index in order:
         boxes, distances = _candidates(dots[index], float(radii[index]), sizes[index])

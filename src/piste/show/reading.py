@@ -15,8 +15,8 @@ Floats = NDArray[np.float64]
 
 MEANINGS = {
     "value": "what the unit says alone, in log-odds",
-    "importance": "its weight against the others, a log-weight: 0 is average, +0.7 doubles it",
-    "linear": "value × e^importance: both in one number, to rank by",
+    "importance": "its weight against the others, a log-weight (0 is average, +0.7 doubles it)",
+    "linear": "value × e^importance, both in one number to rank by",
     "gradient": "how the answer changes as the unit fades a little",
     "removal": "what the answer loses if the unit is removed",
     "shapley": "its fair share of the answer (Shapley value)",
@@ -83,8 +83,10 @@ def kinds(e: Explanation) -> list[Kind]:
     groups: dict[tuple[str, bytes], list[int]] = {}
     for index, unit in enumerate(e.units):
         groups.setdefault((unit.text.strip().casefold(), rows[index].tobytes()), []).append(index)
-    return [Kind(_commonest([e.units[i].text for i in units]), tuple(units)) for units in
-            groups.values()]
+    return [
+        Kind(_commonest([e.units[i].text for i in units]), tuple(units))
+        for units in groups.values()
+    ]
 
 
 def _commonest(forms: list[str]) -> str:

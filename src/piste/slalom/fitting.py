@@ -92,12 +92,10 @@ def fit(
     matrix, answers = _check(counts, outputs, background)
     flat = answers.ndim == 1
     columns = answers[:, None] if flat else answers
-    active = (matrix > 0).any(axis=0)
+    active = np.asarray((matrix > 0).any(axis=0))
     used = np.ascontiguousarray(matrix[:, active])
     if solver == "newton":
-        found = solve_newton(
-            used, columns, background=background, ridge=_ridge(ridge), **options
-        )
+        found = solve_newton(used, columns, background=background, ridge=_ridge(ridge), **options)
         s, weight, linear = found.importances, found.weight, found.linear
         curvature, strengths = found.curvature, found.ridge
         iterations, converged = found.iterations, found.converged

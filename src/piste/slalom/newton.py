@@ -65,7 +65,9 @@ class NewtonResult:
 class _Point:
     """Everything that depends on one choice of importances."""
 
-    def __init__(self, problem: Problem, s: Floats, weight: float, ridge: tuple[float, float]) -> None:
+    def __init__(
+        self, problem: Problem, s: Floats, weight: float, ridge: tuple[float, float]
+    ) -> None:
         self.s, self.weight = s, weight
         mass = problem.counts * np.exp(s)
         self.total = mass.sum(axis=1) + weight

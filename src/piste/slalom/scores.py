@@ -35,7 +35,9 @@ class Changes:
     mass: Floats
 
 
-def directions(fit: Fit, types: NDArray[np.int64], class_: int) -> tuple[Changes, NDArray[np.bool_]]:
+def directions(
+    fit: Fit, types: NDArray[np.int64], class_: int
+) -> tuple[Changes, NDArray[np.bool_]]:
     """The fit's covariance factor for one class, and which units it says anything about."""
     factor = fit.curvature.directions(class_)
     if factor.shape[1] > _MOST_DIRECTIONS:
@@ -66,7 +68,9 @@ def directions(fit: Fit, types: NDArray[np.int64], class_: int) -> tuple[Changes
     return spread, known
 
 
-def unit_scores(slalom: Slalom, types: NDArray[np.int64], class_: int | None = None) -> dict[str, Floats]:
+def unit_scores(
+    slalom: Slalom, types: NDArray[np.int64], class_: int | None = None
+) -> dict[str, Floats]:
     """All scores of the units of a text, one class at a time.
 
     =============  ======================================================================
@@ -105,10 +109,7 @@ def unit_errors(
     d_log_total = attention @ ds + changes.weight / total
     d_attention = a * (ds - d_log_total)
     d_whole = (
-        attention @ dv
-        + attention @ (ds * v[:, None])
-        - whole * d_log_total
-        + changes.mass / total
+        attention @ dv + attention @ (ds * v[:, None]) - whole * d_log_total + changes.mass / total
     )
     gap = (v - whole)[:, None]
     d_gradient = d_attention * gap + a * (dv - d_whole)

@@ -34,7 +34,8 @@ def solve_sgd(
     order = torch.Generator().manual_seed(seed)
     for _ in range(epochs):
         shuffled = torch.randperm(len(counts), generator=order)
-        for rows in shuffled.split(batch):
+        for start in range(0, len(counts), batch):
+            rows = shuffled[start : start + batch]
             chosen, wanted = data[0][rows], data[1][rows]
             mass = chosen * s.exp()
             top, total = mass @ v, mass.sum(dim=1, keepdim=True)

@@ -151,7 +151,9 @@ def shapley_changes(
         changes += (node.weight[:, None] * node.absent).T @ (d_sum + du0)
         # What was added for l = i above but is no part of player i's integrand, and what is.
         weighted = node.weight[:, None]
-        own_w = t * h * inner - node.absent * (-t * own * (1 - h)) - t * node.present * (b + u0 + rest)
+        own_w = (
+            t * h * inner - node.absent * (-t * own * (1 - h)) - t * node.present * (b + u0 + rest)
+        )
         own_b = node.present - node.absent * h
         changes += (weighted * own_w).sum(axis=0)[:, None] * dw
         changes += (weighted * own_b).sum(axis=0)[:, None] * db

@@ -1,0 +1,87 @@
+"""Figures without pyplot: canvas, fonts, titles and saving."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from piste import storage
+from piste.errors import PisteError
+from piste.explanation import Explanation
+from piste.show import colours, reading
+
+Floats = NDArray[np.float64]
+
+INK, FAINT, RULE = "#22262b", "#6b737c", "#c9ced4"
+SUFFIXES = (".png", ".svg", ".pdf")
+
+class Drawing(Figure):
+    """A figure that shows itself in a notebook, without pyplot and its global state."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
+
+def blank(size: tuple[float, float]) -> tuple[Drawing, RendererAgg]:
+    """An empty white figure, and the renderer that measures text on it."""
+    figure = Drawing(figsize=size, dpi=100, facecolor="white")
+    return figure, FigureCanvasAgg(figure).get_renderer()
+
+
+def canvas(size: tuple[float, float]) -> tuple[Drawing, Axes]:
+    """A figure with quiet axes."""
+    figure, _ = blank(size)
+    figure.set_layout_engine("constrained", h_pad=0.08, w_pad=0.08)
+    axes = figure.add_subplot()
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(RULE)
+    axes.tick_params(colors=FAINT, labelsize=9)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
+    return figure, axes
+
+
+def heading(e: Explanation, label: str | int | None = None) -> tuple[str, str]:
+    """Title and subtitle of a figure: the answer, and what is explained how well."""
+    shown = reading.shown_class(e, label)
+    what = e.target.name if shown is None else f"{e.target.name}, here {shown!r}"
+    r2 = f"R² {e.fidelity.r2:.2f}, " if np.isfinite(e.fidelity.r2) else "fidelity "
+    return reading.prediction(e), f"{what} · {e.method} · {r2}{e.fidelity.words}"
+
+
+def shades(strengths: Floats) -> list[str]:
+    """Colours for dots and bars, which carry no text: even the weakest shows its sign."""
+    sizes = (0.4 + 0.6 * np.abs(strengths)) / colours.STRONGEST
+    return [colours.hexed(colours.tint(float(s))) for s in np.copysign(sizes, strengths)]
+
+
+def bounded(errors: Floats) -> Floats:
+    """Errors as matplotlib can draw them: none where unknown or without bound."""
+    return np.where(np.isfinite(errors), errors, np.nan)
+
+
+def format_of(path: str | Path) -> str:
+    """The format a path asks for; unknown ones are refused."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise PisteError(f"A figure can't be saved as {str(path)!r}: use {', '.join(SUFFIXES)}.")
+    return suffix[1:]
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure as PNG, SVG or PDF by its suffix, whole or not at all."""
+    kind, buffer = format_of(path), io.BytesIO()
+    # Without a date, the same explanation gives the same file.
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    figure.savefig(buffer, format=kind, dpi=160, metadata=dates.get(kind))
+    storage._write(Path(path), buffer.getvalue())

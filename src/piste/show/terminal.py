@@ -1,0 +1,177 @@
+"""An explanation in a terminal: headline, highlighted text, the strongest units."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from piste.explanation import Explanation
+from piste.show import colours, reading
+
+ROWS = 12
+MOST_UNITS = 400
+"""Units of highlighted text before the rest is left out, with a note."""
+
+# A terminal's ground may be light or dark, so strength is told by saturation, not by lightness.
+_GROUNDS = {
+    1: ("#8fa3b8", "#5d9ad6", "#1f78d1"),
+    -1: ("#b8a38f", "#dc9350", "#ea6a00"),
+}
+_BASIC = {1: "black on cyan", -1: "black on yellow"}
+_STEPS = (0.12, 0.35, 0.7)
+"""Strengths at which the three grounds begin."""
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def render(e: Explanation) -> RenderableType:
+    """Everything a reader needs at a glance, fitted to the terminal's width and colours."""
+    return _Report(e)
+
+
+@dataclass(frozen=True)
+class _Report:
+    """Rendered late, when the console's width and colours are known."""
+
+    e: Explanation
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        e = self.e
+        plain = console.color_system is None or console.no_color
+        basic = console.color_system in ("standard", "windows")
+        yield from _header(e)
+        for warning in reading.warnings(e):
+            yield Text(f"Note: {warning}", style="bold yellow")
+        yield ""
+        for number, pieces in enumerate(reading.texts(e), start=1):
+            body = _highlighted(e, pieces, plain, basic)
+            if not isinstance(e.input, str):
+                yield Text(f"text {number}", style="dim")
+            yield Padding(body, (0, 2))
+        yield Padding(_legend(e, plain, basic), (0, 2))
+        yield ""
+        yield _table(e, options.max_width, options.ascii_only)
+        yield Text(reading.how_to_read(e), style="italic")
+
+
+def _header(e: Explanation) -> RenderResult:
+    yield Text.assemble(("The model says ", ""), (reading.prediction(e), "bold"))
+    lines = {
+        "explained": reading.explained(e),
+        "method": f"{e.method}, {e.calls:,} calls, {e.seconds:.1f} s",
+        "trust": reading.trust(e),
+    }
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    for name, line in lines.items():
+        grid.add_row(name, Text(line))
+    yield grid
+
+
+def _step(strength: float) -> int:
+    """0 for an unmarked unit, up to 3."""
+    return int(np.searchsorted(_STEPS, abs(strength), side="right"))
+
+
+def _style(strength: float, basic: bool) -> str:
+    step = _step(strength)
+    if not step:
+        return ""
+    sign = 1 if strength > 0 else -1
+    if basic:  # 16 colours have no shades: mark the clear ones
+        return _BASIC[sign] if step > 1 else ""
+    ground = _GROUNDS[sign][step - 1]
+    return f"{'bold ' if step == 3 else ''}#000000 on {ground}"
+
+
+def _marked(text: str, strength: float) -> str:
+    """Without colours, signs tell strength: great++, slow-."""
+    sign = "+" if strength > 0 else "-"
+    return text + sign * _step(strength)
+
+
+def _highlighted(e: Explanation, pieces: list[reading.Piece], plain: bool, basic: bool) -> Text:
+    strengths = colours.strengths(e.score())
+    text, shown = Text(), 0
+    for piece in pieces:
+        if piece.unit is None:
+            text.append(_printable(piece.text), style="strike dim" if piece.unread else "")
+            continue
+        shown += 1
+        if shown > MOST_UNITS:
+            left = sum(piece.unit is not None for piece in pieces) - MOST_UNITS
+            text.append(f"… ({left} more units not shown here)", style="dim")
+            break
+        strength = float(strengths[piece.unit])
+        if plain:
+            text.append(_marked(_printable(piece.text), strength))
+        else:
+            text.append(_printable(piece.text), style=_style(strength, basic))
+    return text
+
+
+def _printable(text: str) -> str:
+    """Without control characters and direction overrides: a text must not steer the terminal."""
+    return _STEERING.sub("�", text)
+
+
+def _legend(e: Explanation, plain: bool, basic: bool) -> Text:
+    above, below = reading.score_sides(e, e.ranking)
+    if plain:
+        return Text(f"word+++ {above}, word--- {below} (by {e.ranking})", style="dim")
+    legend = Text()
+    legend.append(f" {above} ", style=_style(1.0, basic))
+    legend.append("  ")
+    legend.append(f" {below} ", style=_style(-1.0, basic))
+    legend.append(f"  by {e.ranking}", style="dim")
+    return legend
+
+
+def _columns(e: Explanation) -> list[str]:
+    """Value and importance where there are any, and the score that ranks."""
+    pair = ("value", "importance")
+    return [name for name in pair if name in e.scores and name != e.ranking] + [e.ranking]
+
+
+def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
+    """The strongest units; errors go first when the terminal is narrow, then the bar."""
+    names = _columns(e)
+    scores = {name: e.score(name) for name in names}
+    errors = {name: e.error(name) for name in names}
+    ranked, all_kinds = scores[e.ranking], reading.kinds(e)
+    order = reading.by_size(np.array([ranked[kind.first] for kind in all_kinds]))[:ROWS]
+    roomy = width >= 34 + 16 * len(names)
+    bar = min(width - 30 - (16 if roomy else 9) * len(names), 20)
+    left = len(all_kinds) - len(order)
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", caption_style="dim")
+    table.caption = f"{left} weaker ones not listed" if left else None
+    table.caption_justify = "left"
+    table.add_column("unit", overflow="ellipsis", no_wrap=True, max_width=24, min_width=6)
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    if bar >= 4:
+        table.add_column("", no_wrap=True)
+    finite = np.abs(ranked[np.isfinite(ranked)])
+    most = float(finite.max(initial=0)) or 1.0
+    for place in order:
+        kind, unit = all_kinds[place], all_kinds[place].first
+        row = [Text(_printable(kind.title))]
+        for name in names:
+            value, error = float(scores[name][unit]), float(errors[name][unit])
+            row.append(Text(reading.with_error(value, error if roomy else np.nan)))
+        if bar >= 4:
+            row.append(_bar(float(np.nan_to_num(ranked[unit])) / most, bar, ascii_only))
+        table.add_row(*row)
+    return table
+
+
+def _bar(share: float, width: int, ascii_only: bool) -> Text:
+    length = max(round(abs(share) * width), 1) if share else 0
+    colour = _GROUNDS[1 if share >= 0 else -1][2]
+    return Text(("#" if ascii_only else "━") * length, style=colour)
