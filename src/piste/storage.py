@@ -28,10 +28,12 @@ _META = "piste"
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a whole file or none: a full disk or a kill leaves what was there before."""
-    _write(Path(path), text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"))
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Like :func:`write_text`, for pictures and tables."""
+    path = Path(path)
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -260,7 +262,7 @@ def to_parquet(e: Explanation, path: str | Path) -> None:
     need("pyarrow", "tables", "A Parquet file")
     buffer = io.BytesIO()
     to_frame(e).to_parquet(buffer, index=False)
-    _write(Path(path), buffer.getvalue())
+    write_bytes(path, buffer.getvalue())
 
 
 def _from_parquet(path: Path) -> Explanation:

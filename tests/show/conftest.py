@@ -72,7 +72,7 @@ def explanation(
         "value": value,
         "importance": importance,
         "linear": value * weight,
-        "removal": share * (value - 0.5) / (1 - share),
+        "removal": share * (value - 0.5) / np.maximum(1 - share, 1e-9),
         "shapley": share * value,
     }
     chances = np.exp(logits) / np.exp(logits).sum()

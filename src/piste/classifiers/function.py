@@ -60,7 +60,9 @@ class OutputReader:
             sums_to_one = verdict is True
             independent = columns == 1 or (self.reading == "probabilities" and not sums_to_one)
             self.exclusive = not independent
-            self.kind = "classes" if self.exclusive else "labels"
+            # One column of scores may be log-odds or any other number: no probability is claimed.
+            number = columns == 1 and self.reading == "logits"
+            self.kind = "regression" if number else "classes" if self.exclusive else "labels"
         if not self.labels:
             self.labels = ("score",) if columns == 1 else tuple(map(str, range(columns)))
 

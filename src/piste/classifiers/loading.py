@@ -96,9 +96,10 @@ def _from_name(source: str, tokenizer: Any, device: str, name: str | None) -> Te
     # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own type is right.
     options: dict[str, Any] = {"dtype": torch.float32 if chosen.type == "cpu" else "auto"}
     try:
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            place, use_safetensors=True, output_loading_info=True, **options
-        )
+        with torch.random.fork_rng(devices=[]):  # a head that is missing is drawn at random
+            model, report = AutoModelForSequenceClassification.from_pretrained(
+                place, use_safetensors=True, output_loading_info=True, **options
+            )
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(place)
     except (OSError, ValueError, ImportError, KeyError) as problem:
         first = (str(problem).strip() or type(problem).__name__).splitlines()[0]

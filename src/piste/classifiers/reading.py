@@ -25,6 +25,8 @@ def as_matrix(answers: Any, rows: int) -> NDArray[np.float64]:
     if isinstance(answers, (list, tuple)) and answers and hasattr(answers[0], "detach"):
         answers = [answer.detach().cpu().numpy() for answer in answers]
     try:
+        if answers is None:  # numpy would read it as NaN
+            raise TypeError
         matrix = np.asarray(answers, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise PisteError(

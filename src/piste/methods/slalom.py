@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
 from piste.errors import PisteError
@@ -14,7 +15,7 @@ from piste.explanation import Fidelity
 from piste.methods.base import Floats, Solution, Task, measure_fidelity
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import Fit, Ridge, fit
-from piste.slalom.scores import directions, unit_errors, unit_scores
+from piste.slalom.scores import text_scores
 from piste.slalom.surrogate import Slalom
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
@@ -79,7 +80,7 @@ class SlalomMethod:
         seen: sampling.Seen = {np.arange(n, dtype=np.int32).tobytes()}
         memory["seen"] = seen
         total = min(FIRST_ROUND, self.max_samples) if self.samples == "auto" else self.samples
-        held_out = self._held_out(task, _share_held_out(total), seen)
+        held_out = self._held_out(task, _share_held_out(total, n), seen)
         memory["held_out"] = len(held_out)
         if self.solver == "analytic":
             memory["players"] = _first_of_each(self._types(task))
@@ -116,7 +117,7 @@ class SlalomMethod:
     def _another_round(self, task: Task) -> list[Sequence1D]:
         memory, asked = task.memory, len(task.sequences)
         found, fidelity = self._fit(task)
-        linear = unit_scores_flat(found.slalom, self._types(task), task)
+        linear = _ranking_score(found.slalom, self._types(task), task)
         memory["stopped"] = self._reason_to_stop(memory, found, fidelity, linear, asked)
         if memory["stopped"]:
             return []
@@ -177,12 +178,12 @@ class SlalomMethod:
             "share": self.share,
             "samples": self.samples,
         }
+        found: Fit | None = None
         if self.solver == "analytic":
             slalom, fidelity, more = self._solve_analytic(task)
-            errors = None
         else:
             found, fidelity = self._fit(task)
-            slalom, errors = found.slalom, found
+            slalom = found.slalom
             more = {
                 "ridge": found.ridge,
                 "iterations": found.iterations,
@@ -192,7 +193,7 @@ class SlalomMethod:
             }
             if self.samples == "auto":
                 more["stopped"] = task.memory["stopped"]
-        scores, deviations = _all_scores(slalom, self._types(task), errors)
+        scores, deviations = text_scores(slalom, self._types(task), found)
         base = slalom.base
         return Solution(
             scores=scores,
@@ -227,7 +228,7 @@ class SlalomMethod:
         return slalom, measure_fidelity(expected, numbers[:held]), more
 
 
-def unit_scores_flat(slalom: Slalom, types: NDArray[np.int64], task: Task) -> Floats:
+def _ranking_score(slalom: Slalom, types: NDArray[np.int64], task: Task) -> Floats:
     """The linear score that ranks units, of the predicted class if there are several."""
     values = slalom.values
     if values.ndim == 2:
@@ -235,50 +236,24 @@ def unit_scores_flat(slalom: Slalom, types: NDArray[np.int64], task: Task) -> Fl
     return (values * np.exp(slalom.importances))[types]
 
 
-def _all_scores(
-    slalom: Slalom, types: NDArray[np.int64], found: Fit | None
-) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Scores and errors of all units; units × classes where they depend on the class."""
-    classes = 1 if slalom.values.ndim == 1 else slalom.values.shape[1]
-    scores: list[dict[str, Floats]] = []
-    errors: list[dict[str, Floats]] = []
-    for class_ in range(classes):
-        scores.append(unit_scores(slalom, types, class_))
-        if found is None:
-            errors.append({name: np.full(len(types), np.nan) for name in scores[-1]})
-            continue
-        changes, known = directions(found, types, class_)
-        own = unit_errors(slalom, types, changes, class_)
-        # Nothing was asked about some units: their scores are the prior's, their error unbounded.
-        errors.append({name: np.where(known, error, np.inf) for name, error in own.items()})
-    if slalom.values.ndim == 1:
-        return scores[0], errors[0]
-    return _stacked(scores), _stacked(errors)
-
-
-def _stacked(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
-    return {
-        name: parts[0][name] if name == "importance" else np.stack([p[name] for p in parts], axis=1)
-        for name in parts[0]
-    }
-
-
 def _by_type(counts: Floats, types: NDArray[np.int64]) -> Floats:
     if len(types) and np.array_equal(types, np.arange(len(types))):
         return counts
-    summed = np.zeros((len(counts), int(types.max()) + 1))
-    for unit, kind in enumerate(types):
-        summed[:, kind] += counts[:, unit]
-    return summed
+    spread = csr_array((np.ones(len(types)), (np.arange(len(types)), types)))
+    return counts @ spread
 
 
 def _first_of_each(types: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(types, return_index=True)[1]
 
 
-def _share_held_out(total: int) -> int:
-    """A tenth of the questions is kept for the verdict, at least 10 and at most 100."""
-    return min(max(total // 10, 10), 100, max(total // 2, 1))
+def _share_held_out(total: int, n: int) -> int:
+    """A tenth of the questions is kept for the verdict, between 10 and 100 of them.
+
+    Never more than half, and where n units have few subsets at all, a quarter of those.
+    """
+    there_are = 2**n - 2 if n < 12 else total * 4
+    return min(max(total // 10, 10), 100, total // 2, there_are // 4)
 
 
 def _choose(name: str, value: object, choices: tuple[str, ...]) -> None:

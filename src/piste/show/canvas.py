@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 INK, FAINT, RULE = "#22262b", "#6b737c", "#c9ced4"
 SUFFIXES = (".png", ".svg", ".pdf")
 
+
 class Drawing(Figure):
     """A figure that shows itself in a notebook, without pyplot and its global state."""
 
@@ -33,7 +34,8 @@ class Drawing(Figure):
 def blank(size: tuple[float, float]) -> tuple[Drawing, RendererAgg]:
     """An empty white figure, and the renderer that measures text on it."""
     figure = Drawing(figsize=size, dpi=100, facecolor="white")
-    return figure, FigureCanvasAgg(figure).get_renderer()
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]  # matplotlib's
+    return figure, renderer
 
 
 def canvas(size: tuple[float, float]) -> tuple[Drawing, Axes]:
@@ -84,4 +86,4 @@ def save(figure: Figure, path: str | Path) -> None:
     # Without a date, the same explanation gives the same file.
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(buffer, format=kind, dpi=160, metadata=dates.get(kind))
-    storage._write(Path(path), buffer.getvalue())
+    storage.write_bytes(Path(path), buffer.getvalue())

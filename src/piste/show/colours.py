@@ -13,12 +13,12 @@ Floats = NDArray[np.float64]
 RGB = tuple[int, int, int]
 
 FOR: RGB = (33, 113, 196)
-AGAINST: RGB = (230, 110, 20)
+AGAINST: RGB = (222, 98, 12)
 WHITE: RGB = (255, 255, 255)
 
 CLIP = 0.97
 """Quantile of |score| that gets full strength."""
-STRONGEST = 0.78
+STRONGEST = 0.7
 """Opacity of full strength: text on it stays readable on light and on dark grounds."""
 VISIBLE = 0.04
 """Strength below which a unit is left unmarked."""

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom in any flat coordinates (y may grow either way)."""
 
-_DISTANCES = (1.5, 5.0, 10.0, 17.0, 26.0, 38.0, 52.0)
+_DISTANCES = (1.5, 5.0, 10.0, 17.0, 26.0, 38.0, 52.0, 70.0)
 # Diagonals first: error bars run along the axes.
 _ANGLES = np.deg2rad([25, 335, 155, 205, 50, 310, 130, 230, 0, 180, 90, 270])
 _LEADER_FROM = 8.0
@@ -52,8 +53,11 @@ def place(
     lines = np.empty((0, 2))
     for index in order:
         boxes, distances = _candidates(dots[index], float(radii[index]), sizes[index])
-        free = _inside(boxes, bounds) & ~_touch(boxes, taken) & ~_cover(boxes, dots, radii)
-        free &= ~_cover(boxes, lines, np.ones(len(lines)))
+        free = _inside(boxes, bounds) & ~_touch(boxes, taken)
+        near = _reached(boxes, dots, float(radii.max()))
+        free[free] = ~_cover(boxes[free], dots[near], radii[near])
+        near = _reached(boxes, lines, 1.0)
+        free[free] = ~_cover(boxes[free], lines[near], np.ones(int(near.sum())))
         for choice in np.flatnonzero(free):
             box, far = boxes[choice], distances[choice] > _LEADER_FROM
             end = np.clip(dots[index], box[:2], box[2:])
@@ -75,30 +79,33 @@ def _candidates(dot: Floats, radius: float, size: Floats) -> tuple[Floats, Float
     direction = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     touch = dot + direction * (radius + distances)[:, None]
     # The box hangs on the point so that it extends away from the dot.
-    centre = touch + direction * size / 2
+    centre = touch + np.clip(1.6 * direction, -1, 1) * size / 2
     return np.concatenate([centre - size / 2, centre + size / 2], axis=1), distances
 
 
-def _inside(boxes: Floats, bounds: Box) -> NDArray[np.bool_]:
-    left, top, right, bottom = bounds
-    low, high = np.array([left, top]), np.array([right, bottom])
-    inside: NDArray[np.bool_] = ((boxes[:, :2] >= low) & (boxes[:, 2:] <= high)).all(axis=1)
-    return inside
+def _reached(boxes: Floats, points: Floats, margin: float) -> Flags:
+    """Which points any of the boxes might touch: the rest need no closer look."""
+    low, high = boxes[:, :2].min(axis=0) - margin, boxes[:, 2:].max(axis=0) + margin
+    return np.asarray(((points >= low) & (points <= high)).all(axis=1))
 
 
-def _touch(boxes: Floats, others: Floats) -> NDArray[np.bool_]:
+def _inside(boxes: Floats, bounds: Box) -> Flags:
+    low, high = np.array(bounds[:2]), np.array(bounds[2:])
+    return np.asarray(((boxes[:, :2] >= low) & (boxes[:, 2:] <= high)).all(axis=1))
+
+
+def _touch(boxes: Floats, others: Floats) -> Flags:
+    """Which boxes overlap any of the others."""
     a, b = boxes[:, None, :], others[None, :, :]
     apart = (a[..., 2:] <= b[..., :2]) | (b[..., 2:] <= a[..., :2])
-    touching: NDArray[np.bool_] = (~apart.any(axis=2)).any(axis=1)
-    return touching
+    return np.asarray(np.any(~np.asarray(apart.any(axis=2)), axis=1))
 
 
-def _cover(boxes: Floats, points: Floats, radii: Floats) -> NDArray[np.bool_]:
+def _cover(boxes: Floats, points: Floats, radii: Floats) -> Flags:
     """Which boxes come nearer to a point than its radius."""
     nearest = np.clip(points[None, :, :], boxes[:, None, :2], boxes[:, None, 2:])
     distance = np.linalg.norm(nearest - points[None, :, :], axis=2)
-    covering: NDArray[np.bool_] = (distance < radii[None, :]).any(axis=1)
-    return covering
+    return np.asarray(np.any(distance < radii[None, :], axis=1))
 
 
 def _path(start: Floats, end: Floats) -> Floats:

@@ -95,7 +95,8 @@ def plane(
         ha="right", fontsize=8, color=FAINT,
     )  # fmt: skip
     corners = _quadrants(axes)
-    points, order = np.stack([x[first], y[first]], axis=1), _telling(e, kinds, label)
+    points = np.stack([x[first], y[first]], axis=1)
+    order = reading.telling(e, kinds, label)[:MOST_LABELS]
     missing = _write_labels(axes, kinds, points, areas, order, corners)
     if missing:
         caption.set_text(f"{note} · {missing} of {len(kinds)} without a label, for want of room")
@@ -163,7 +164,7 @@ def _limits(axes: Axes, x: Floats, y: Floats) -> None:
 def _quadrants(axes: Axes) -> list[Text]:
     """The quadrants named in their corners, lightly, where they are wide enough."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    named = []
+    named: list[Text] = []
     for x, y, words in (
         (1, 1, "for, heavy"), (0, 1, "against, heavy"),
         (1, 0, "for, light"), (0, 0, "against, light"),
@@ -178,14 +179,6 @@ def _quadrants(axes: Axes) -> list[Text]:
             )  # fmt: skip
             named.append(corner)
     return named
-
-
-def _telling(e: Explanation, kinds: list[reading.Kind], label: str | int | None) -> list[int]:
-    """Kinds in the order they deserve a label: strong in the ranking or extreme on an axis."""
-    first = [kind.first for kind in kinds]
-    parts = [e.score(None, label), e.score("value", label), 0.6 * e.score("importance")]
-    shares = [np.abs(part[first]) / colours.scale(part) for part in parts]
-    return reading.by_size(np.max(shares, axis=0))[:MOST_LABELS]
 
 
 def _write_labels(

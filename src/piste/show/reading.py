@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from piste.errors import PisteError
 from piste.explanation import Explanation
+from piste.show import colours
 
 Floats = NDArray[np.float64]
 
@@ -62,12 +63,11 @@ def texts(e: Explanation) -> list[list[Piece]]:
         )
         pieces, at = [], 0
         for start, end, index in spans:
-            start = max(start, at)  # token spans may overlap inside one character
-            if start >= end:
-                continue
+            if end <= at:
+                continue  # byte-level tokens may share one character
             if start > at:
                 pieces.append(Piece(text[at:start], None))
-            pieces.append(Piece(text[start:end], index))
+            pieces.append(Piece(text[max(start, at) : end], index))
             at = end
         if at < len(text):
             rest = text[at:]
@@ -105,21 +105,32 @@ def by_size(scores: Floats) -> list[int]:
     return [int(index) for index in np.argsort(-sizes, kind="stable")]
 
 
-def number(value: float, digits: int = 2) -> str:
+def digits(scores: Floats) -> int:
+    """Decimal places that tell the scores of a column apart: small scores need more.
+
+    >>> digits(np.array([3.0, -0.1])), digits(np.array([0.03, 0.01]))
+    (2, 3)
+    """
+    sizes = np.abs(scores[np.isfinite(scores)])
+    most = float(sizes.max(initial=0))
+    if most == 0:
+        return 2
+    return int(np.clip(2 - np.floor(np.log10(most / 0.3)), 0 if most >= 1000 else 2, 9))
+
+
+def number(value: float, places: int = 2) -> str:
     """A signed number with a real minus; an unknown one is a dash."""
     if not np.isfinite(value):
         return "–" if np.isnan(value) else ("∞" if value > 0 else "−∞")
-    if value != 0 and abs(value) < 10.0**-digits / 2:
-        digits += 2
-    shown = f"{value:+.{digits}f}"
-    return shown.replace("-", "−") if float(shown) else f"{0:.{digits}f}"
+    shown = f"{value:+.{places}f}"
+    return shown.replace("-", "−") if float(shown) else f"{0:.{places}f}"
 
 
-def with_error(value: float, error: float) -> str:
+def with_error(value: float, error: float, places: int = 2) -> str:
     """``+1.20 ± 0.10``; nothing after the number where the method has no error."""
     if np.isnan(error):
-        return number(value)
-    return f"{number(value)} ± {number(error).lstrip('+')}"
+        return number(value, places)
+    return f"{number(value, places)} ± {number(error, places).lstrip('+')}"
 
 
 def percent(probability: float) -> str:
@@ -221,6 +232,14 @@ def warnings(e: Explanation) -> Iterator[str]:
         yield f"Nothing was asked about {unknown} of {len(e.units)} units: give more samples."
     if e.fidelity.r2 < 0.5:
         yield "The explanation foretells the model badly: don't rely on its scores."
+
+
+def telling(e: Explanation, some: list[Kind], label: str | int | None = None) -> list[int]:
+    """Kinds in the order they deserve a label: strong in the ranking or extreme on an axis."""
+    first = [kind.first for kind in some]
+    parts = [e.score(None, label), e.score("value", label), 0.6 * e.score("importance")]
+    shares = [np.abs(part[first]) / colours.scale(part) for part in parts]
+    return by_size(np.max(shares, axis=0))
 
 
 def how_to_read(e: Explanation, label: str | int | None = None) -> str:

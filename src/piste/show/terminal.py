@@ -52,7 +52,7 @@ class _Report:
             body = _highlighted(e, pieces, plain, basic)
             if not isinstance(e.input, str):
                 yield Text(f"text {number}", style="dim")
-            yield Padding(body, (0, 2))
+            yield Padding(body, (0, 2, 1, 2))
         yield Padding(_legend(e, plain, basic), (0, 2))
         yield ""
         yield _table(e, options.max_width, options.ascii_only)
@@ -126,10 +126,10 @@ def _legend(e: Explanation, plain: bool, basic: bool) -> Text:
     if plain:
         return Text(f"word+++ {above}, word--- {below} (by {e.ranking})", style="dim")
     legend = Text()
-    legend.append(f" {above} ", style=_style(1.0, basic))
-    legend.append("  ")
-    legend.append(f" {below} ", style=_style(-1.0, basic))
-    legend.append(f"  by {e.ranking}", style="dim")
+    for words, strength in ((above, 1.0), (below, -1.0)):
+        legend.append("  ", style=_style(strength, basic))
+        legend.append(f" {words}   ")
+    legend.append(f"by {e.ranking}", style="dim")
     return legend
 
 
@@ -144,13 +144,14 @@ def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
     names = _columns(e)
     scores = {name: e.score(name) for name in names}
     errors = {name: e.error(name) for name in names}
+    places = {name: reading.digits(scores[name]) for name in names}
     ranked, all_kinds = scores[e.ranking], reading.kinds(e)
     order = reading.by_size(np.array([ranked[kind.first] for kind in all_kinds]))[:ROWS]
     roomy = width >= 34 + 16 * len(names)
     bar = min(width - 30 - (16 if roomy else 9) * len(names), 20)
     left = len(all_kinds) - len(order)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", caption_style="dim")
-    table.caption = f"{left} weaker ones not listed" if left else None
+    table.caption = f"weaker and not listed: {left}" if left else None
     table.caption_justify = "left"
     table.add_column("unit", overflow="ellipsis", no_wrap=True, max_width=24, min_width=6)
     for name in names:
@@ -164,7 +165,8 @@ def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
         row = [Text(_printable(kind.title))]
         for name in names:
             value, error = float(scores[name][unit]), float(errors[name][unit])
-            row.append(Text(reading.with_error(value, error if roomy else np.nan)))
+            shown = reading.with_error(value, error if roomy else np.nan, places[name])
+            row.append(Text(shown))
         if bar >= 4:
             row.append(_bar(float(np.nan_to_num(ranked[unit])) / most, bar, ascii_only))
         table.add_row(*row)
@@ -172,6 +174,6 @@ def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
 
 
 def _bar(share: float, width: int, ascii_only: bool) -> Text:
-    length = max(round(abs(share) * width), 1) if share else 0
+    length = round(abs(share) * width)
     colour = _GROUNDS[1 if share >= 0 else -1][2]
     return Text(("#" if ascii_only else "━") * length, style=colour)

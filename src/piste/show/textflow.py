@@ -52,8 +52,8 @@ class _Flow:
 
     def measure(self, text: str) -> float:
         if text not in self.measured:
-            width, _, _ = self.renderer.get_text_width_height_descent(text, self.font, False)
-            self.measured[text] = float(width) / _FINE
+            size = self.renderer.get_text_width_height_descent(text, self.font, ismath=False)  # type: ignore[no-untyped-call]  # matplotlib's
+            self.measured[text] = float(size[0]) / _FINE
         return self.measured[text]
 
     def add(self, pieces: list[reading.Piece]) -> None:

@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 # Trapezoid step in log t: the integrand is analytic in a strip of half-width π/2, so the error
 # falls like exp(−π²/step); 0.33 leaves about 1e-13.
 _STEP = 0.33
+_COARSE_STEP = 0.7  # standard errors are happy with six digits
+_MOST_Q_NODES = 200
 _CHUNK = 500_000  # numbers held at once per array
 
 
@@ -40,17 +42,22 @@ class _Nodes:
     share: Floats  # h
 
 
-def _nodes(weights: Floats, background: float) -> Iterator[_Nodes]:
+def _nodes(
+    weights: Floats, counts: Floats, background: float, coarse: bool = False
+) -> Iterator[_Nodes]:
     """Chunks of the tensor grid over t and q."""
     players = len(weights)
-    total = background + weights.sum()
+    total = background + float(weights @ counts)
     # Where subsets may be as light as the lightest player (or the background), t must reach far.
     least = background if background > 1e-9 * total else weights.min()
-    low, high = np.log(1e-13 / total), np.log(45.0 / max(least, 1e-300))
-    log_t = np.arange(low, high + _STEP, _STEP)
+    low, high = np.log((1e-8 if coarse else 1e-13) / total), np.log(45.0 / max(least, 1e-300))
+    step = _COARSE_STEP if coarse else _STEP
+    log_t = np.arange(low, high + step, step)
     # The integrand changes over widths of 1/n at the ends of 0 … 1, where Gauss nodes lie as
     # densely as 1/m²: a few times √n of them are enough, n/2 + 1 are exact.
-    count = min(players // 2 + 2, 16 + int(2.5 * np.sqrt(players)))
+    everyone = int(counts.sum())
+    count = min(everyone // 2 + 2, 16 + int(2.5 * np.sqrt(everyone)), _MOST_Q_NODES)
+    count = min(count, 10 + int(1.2 * np.sqrt(everyone))) if coarse else count
     x, q_weights = np.polynomial.legendre.leggauss(count)
     q, q_weights = (x + 1) / 2, q_weights / 2
     rows = max(1, _CHUNK // (players * count))
@@ -60,8 +67,8 @@ def _nodes(weights: Floats, background: float) -> Iterator[_Nodes]:
         # expm1 keeps E − 1 exact for small t, where the whole integrand lives off it
         lost = np.expm1(-np.outer(t, weights))
         g = 1.0 + q[None, :, None] * lost[:, None, :]
-        log_product = np.log(g).sum(axis=2) - t[:, None] * background
-        weight = np.exp(log_product) * q_weights[None, :] * (t * _STEP)[:, None]
+        log_product = np.log(g) @ counts - t[:, None] * background
+        weight = np.exp(log_product) * q_weights[None, :] * (t * step)[:, None]
         inverse = (1.0 / g).reshape(-1, players)
         present = (decay[:, None, :] / g).reshape(-1, players)
         yield _Nodes(
@@ -75,8 +82,11 @@ def _nodes(weights: Floats, background: float) -> Iterator[_Nodes]:
 
 
 def _game(
-    values: ArrayLike, importances: ArrayLike, background: tuple[float, float]
-) -> tuple[Floats, Floats, float, float]:
+    values: ArrayLike,
+    importances: ArrayLike,
+    background: tuple[float, float],
+    counts: ArrayLike | None = None,
+) -> tuple[Floats, Floats, float, float, Floats]:
     v, s = np.asarray(values, dtype=np.float64), np.asarray(importances, dtype=np.float64)
     if v.ndim != 1 or v.shape != s.shape or len(v) == 0:
         raise PisteError(
@@ -88,7 +98,10 @@ def _game(
     weight, value = background
     # A common factor of all weights changes nothing; this keeps e^s in range.
     shift = s.max()
-    return np.exp(s - shift), v, float(weight) * float(np.exp(-shift)), float(value)
+    copies = np.ones(len(v)) if counts is None else np.asarray(counts, dtype=np.float64)
+    if copies.shape != v.shape or (copies < 1).any():
+        raise PisteError("counts must give every player a number of copies, at least 1.")
+    return np.exp(s - shift), v, float(weight) * float(np.exp(-shift)), float(value), copies
 
 
 def shapley(
@@ -97,26 +110,28 @@ def shapley(
     *,
     background: tuple[float, float] = (0.0, 0.0),
     empty: float = 0.0,
+    counts: ArrayLike | None = None,
 ) -> Floats:
     """Shapley value of every player; their sum is F(all) − F(∅).
 
     ``background`` is (weight e^{s_0}, value v_0) of what is always present. Without one, F(∅) is
-    undefined and taken to be ``empty``.
+    undefined and taken to be ``empty``. ``counts`` says how many identical copies of each player
+    take part (the value is that of one copy).
 
     >>> phi = shapley([1.0, -1.0, 0.5], [0.0, 1.0, -1.0])
     >>> w = np.exp([0.0, 1.0, -1.0])
     >>> bool(np.isclose(phi.sum(), w @ [1.0, -1.0, 0.5] / w.sum()))
     True
     """
-    w, v, w0, v0 = _game(values, importances, background)
+    w, v, w0, v0, copies = _game(values, importances, background, counts)
     b, u0 = w * v, w0 * v0
     phi = np.zeros(len(w))
-    for node in _nodes(w, w0):
+    for node in _nodes(w, copies, w0):
         own = b * node.share
-        rest = own.sum(axis=1, keepdims=True) - own
+        rest = (own @ copies)[:, None] - own
         inner = node.present * b + node.absent * (u0 + rest)
         phi += node.weight @ inner
-    return phi if w0 > 0 else phi - empty / len(w)
+    return phi if w0 > 0 else phi - empty / copies.sum()
 
 
 def shapley_changes(
@@ -127,6 +142,7 @@ def shapley_changes(
     d_importances: Floats,
     d_weight: Floats,
     d_mass: Floats,
+    counts: ArrayLike | None = None,
 ) -> Floats:
     """Directional derivatives of all Shapley values, players × directions.
 
@@ -134,19 +150,20 @@ def shapley_changes(
     weight w_0 and mass u_0 = w_0 v_0) is one direction. With ∂h_l/∂w_l = −t h_l (1 − h_l) all
     mixed terms are products of a factor for i and one for l, so the sum is a matrix product.
     """
-    w, v, w0, v0 = _game(values, importances, background)
+    w, v, w0, v0, copies = _game(values, importances, background, counts)
     b, u0 = w * v, w0 * v0
     shift = np.exp(-np.asarray(importances, dtype=np.float64).max())
     dw, db = w[:, None] * d_importances, w[:, None] * (d_values + v[:, None] * d_importances)
+    all_dw, all_db = copies[:, None] * dw, copies[:, None] * db
     dw0, du0 = d_weight * shift, d_mass * shift
     changes = np.zeros((len(w), d_values.shape[1]))
-    for node in _nodes(w, w0):
+    for node in _nodes(w, copies, w0, coarse=True):
         t, h = node.t[:, None], node.share
         own = b * h
-        rest = own.sum(axis=1, keepdims=True) - own
+        rest = (own @ copies)[:, None] - own
         inner = node.present * b + node.absent * (u0 + rest)
-        d_log_product = -t * (h @ dw) - t * dw0
-        d_sum = h @ db - t * ((own * (1 - h)) @ dw)
+        d_log_product = -t * (h @ all_dw) - t * dw0
+        d_sum = h @ all_db - t * ((own * (1 - h)) @ all_dw)
         changes += (node.weight[:, None] * inner).T @ d_log_product
         changes += (node.weight[:, None] * node.absent).T @ (d_sum + du0)
         # What was added for l = i above but is no part of player i's integrand, and what is.
@@ -175,10 +192,10 @@ def interactions(
     >>> bool(np.allclose(interactions([1.0, 2.0], [0.0, 0.0]), [[0, -1.5], [-1.5, 0]]))
     True
     """
-    w, v, w0, v0 = _game(values, importances, background)
+    w, v, w0, v0, copies = _game(values, importances, background)
     b, u0 = w * v, w0 * v0
     pairs = np.zeros((len(w), len(w)))
-    for node in _nodes(w, w0):
+    for node in _nodes(w, copies, w0):
         x, y = node.absent, node.present * b
         z = b * node.share
         mass = (u0 + z.sum(axis=1)) * node.weight

@@ -41,7 +41,7 @@ text.
 | Measure | Value |
 |---|---|
 | Accuracy on the official test split ({reviews:,} reviews) | {accuracy:.4f} |
-| Log loss on the same reviews (0.6931 is guessing) | {log_loss:.4f} |
+| Log loss on the same reviews (0.693 is guessing) | {log_loss:.3f} |
 | Largest difference of the two logits on the same reviews | {largest_margin:.1f} |
 
 Reviews were cut at {max_tokens} tokens. Measure it again with
@@ -51,8 +51,9 @@ Reviews were cut at {max_tokens} tokens. Measure it again with
 
 Data: IMDB reviews (Maas et al., "Learning Word Vectors for Sentiment Analysis", ACL 2011), official
 training split of 25,000 reviews; repeated texts and texts that also occur in the test split were
-removed, and {held_out:,} reviews held out to follow the training. The test split was used for
-nothing but the table above. The parquet file has the columns `text`, `label` (0 or 1) and `split`.
+removed, and {held_out:,} reviews held out to follow the training. Apart from that removal, the
+test split took no part in training or in the choice of settings. The parquet file has the columns
+`text`, `label` (0 or 1) and `split`.
 
 Command, with seed {seed} and {threads} thread(s), {minutes:.0f} minutes on a shared server CPU:
 
@@ -70,11 +71,12 @@ the model also gives sober answers on partial and very short inputs.{every_posit
 ## Limits
 
 - Only English film reviews were seen. On other subjects, languages or styles the output is a guess.
-- Two layers learn words and short phrases; irony, long-range negation and comparisons are often
-  misread. Text after {max_tokens} tokens is ignored.
+- Two layers mostly learn words and short phrases: negation ("not bad"), contrast and irony are
+  often misread. Text after {max_tokens} tokens is ignored.
+- Probabilities are somewhat too extreme.
 - Single words and fragments are outside the labelled data; their probabilities are only a
   tendency.
-- Names of films, actors and directors carry sentiment here, because they did so in the reviews.
+- Names of films, actors and directors may carry sentiment, because they did so in the reviews.
 
 Do not use it for decisions about people, for moderation, for measuring public opinion, or as a
 yardstick of what language models can do. It is a test subject for explanation methods.

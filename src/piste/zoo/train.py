@@ -27,6 +27,9 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, out: Path) 
     """Write weights, configuration and tokenizer to a folder that ``from_pretrained`` reads."""
     out.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(out)
+    # Evaluation leaves its truncation set in the tokenizer; a saved one should not cut silently.
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(out)
     # The class name that is saved by default is unknown to transformers before version 5; this
     # one is known to all.

@@ -227,7 +227,7 @@ def fit(
         model.train()
         for input_ids, mask, labels in epoch_batches(examples, recipe, framing, longest, random):
             loss = batch_loss(model, recipe, input_ids, mask, labels)
-            loss.backward()
+            torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()

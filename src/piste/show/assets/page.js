@@ -1,0 +1,106 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.querySelector(".piste-data").textContent);
+  const tip = document.querySelector(".piste-tip");
+  const words = [...document.querySelectorAll(".piste-unit")];
+  const byKind = new Map();
+  for (const element of document.querySelectorAll("[data-k]")) {
+    if (!byKind.has(element.dataset.k)) byKind.set(element.dataset.k, []);
+    byKind.get(element.dataset.k).push(element);
+    element.removeAttribute("title");
+  }
+
+  // Hovering or focusing a word, a dot or a row lights all three.
+  let lit = null;
+  function light(element) {
+    const kind = element ? element.dataset.k : null;
+    if (kind !== lit) {
+      for (const other of byKind.get(lit) || []) other.classList.remove("piste-on");
+      for (const other of byKind.get(kind) || []) other.classList.add("piste-on");
+      lit = kind;
+    }
+    if (element && element.tagName !== "TR") show(element, kind);
+    else tip.hidden = true;
+  }
+  function show(element, kind) {
+    const title = document.createElement("b");
+    title.textContent = data.names[kind];
+    const lines = data.columns.filter((column) => column.tip).map((column) => {
+      const line = document.createElement("span");
+      for (const text of [column.name, column.shown[kind]]) {
+        line.appendChild(document.createElement("span")).textContent = text;
+      }
+      return line;
+    });
+    tip.replaceChildren(title, ...lines);
+    tip.hidden = false;
+    const shape = element.querySelector("circle") || element;
+    const mark = shape.getClientRects()[0] || shape.getBoundingClientRect();
+    const left = Math.min(Math.max(mark.left, 6), innerWidth - tip.offsetWidth - 6);
+    const above = mark.top - tip.offsetHeight - 8;
+    tip.style.left = `${Math.max(left, 6)}px`;
+    tip.style.top = `${above > 4 ? above : mark.bottom + 8}px`;
+  }
+  const kindOf = (event) => event.target.closest && event.target.closest("[data-k]");
+  document.addEventListener("mouseover", (event) => light(kindOf(event)));
+  document.addEventListener("focusin", (event) => light(kindOf(event)));
+  document.addEventListener("focusout", () => light(null));
+  document.addEventListener("scroll", () => { tip.hidden = true; }, true);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") light(null); });
+
+  // One tab stop per group, arrows inside it.
+  function arrows(group) {
+    group.forEach((element, index) => {
+      element.setAttribute("tabindex", index ? "-1" : "0");
+      element.addEventListener("keydown", (event) => {
+        const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        const next = step && group[index + step];
+        if (!next) return;
+        event.preventDefault();
+        element.setAttribute("tabindex", "-1");
+        next.setAttribute("tabindex", "0");
+        next.focus();
+      });
+    });
+  }
+  arrows(words);
+  for (const plane of document.querySelectorAll(".piste-plane")) {
+    arrows([...plane.querySelectorAll(".piste-dot")]);
+  }
+
+  // Colour the text by any score.
+  const choice = document.querySelector(".piste-choice");
+  const { palette } = data;
+  function colour(strength) {
+    if (Math.abs(strength) < palette.visible) return "transparent";
+    const hue = strength >= 0 ? palette.for : palette.against;
+    return `rgba(${hue.join(",")},${(palette.strongest * Math.abs(strength)).toFixed(2)})`;
+  }
+  choice.hidden = data.columns.length < 2;
+  choice.querySelector("select").addEventListener("change", (event) => {
+    const column = data.columns[event.target.value];
+    for (const word of words) word.style.background = colour(column.strengths[word.dataset.k]);
+    document.querySelector(".piste-above").textContent = column.sides[0];
+    document.querySelector(".piste-below").textContent = column.sides[1];
+    document.querySelector(".piste-meaning").textContent = column.meaning;
+  });
+
+  // Sort the table: numbers from large to small first, words from a to z.
+  const heads = [...document.querySelectorAll("thead th")];
+  const body = document.querySelector("tbody");
+  heads.forEach((head, index) => head.firstElementChild.addEventListener("click", () => {
+    const first = index ? "descending" : "ascending";
+    const other = index ? "ascending" : "descending";
+    const order = head.getAttribute("aria-sort") === first ? other : first;
+    for (const each of heads) each.setAttribute("aria-sort", "none");
+    head.setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const key = (row) => {
+      const cell = row.children[index];
+      return index ? (cell.dataset.v === "" ? -Infinity : Number(cell.dataset.v))
+        : cell.textContent.toLowerCase();
+    };
+    const compare = (a, b) => index ? key(a) - key(b) : key(a).localeCompare(key(b));
+    body.append(...[...body.rows].sort((a, b) => sign * compare(a, b)));
+  }));
+})();

@@ -1,0 +1,102 @@
+"""From what the user has to a classifier, and clear words where that can't be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import piste
+from piste import PisteError, zoo
+from piste.classifiers.limits import longest_sequence
+from tests.conftest import FAMILIES, TEXT, build
+
+
+def test_a_saved_folder_answers_like_the_model_in_memory(bert: Any, tmp_path: Path) -> None:
+    bert.model.save_pretrained(tmp_path)
+    bert.tokenizer.save_pretrained(tmp_path)
+    sequences = [[0, 1, 2], [4]]
+    expected = bert.subject(TEXT).ask(sequences)
+    np.testing.assert_array_equal(piste.load(tmp_path).subject(TEXT).ask(sequences), expected)
+    np.testing.assert_array_equal(piste.load(str(tmp_path)).subject(TEXT).ask(sequences), expected)
+
+
+def test_a_pipeline_is_a_model_and_a_tokenizer(bert: Any) -> None:
+    class Pipeline:
+        model, tokenizer = bert.model, bert.tokenizer
+
+        def preprocess(self) -> None: ...
+
+        def forward(self) -> None: ...
+
+    assert piste.load(Pipeline()).subject(TEXT).units == bert.subject(TEXT).units
+
+
+def test_a_missing_head_is_announced(bert: Any, tmp_path: Path) -> None:
+    bert.model.base_model.save_pretrained(tmp_path)
+    bert.tokenizer.save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match="random"):
+        piste.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("piste:nothing", "piste:reviews"),
+        ("./no/such/folder", "does not exist"),
+        (42, "a model or a function"),
+        (None, "a model or a function"),
+    ],
+)
+def test_bad_sources(source: Any, words: str) -> None:
+    with pytest.raises(PisteError, match=words):
+        piste.load(source)
+
+
+def test_bad_folders_and_options(bert: Any, tmp_path: Path) -> None:
+    with pytest.raises(PisteError, match=r"config\.json"):
+        piste.load(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(PisteError, match="No classifier could be loaded"):
+        piste.load(tmp_path)
+    with pytest.raises(PisteError, match="without its tokenizer"):
+        piste.load(bert.model)
+    with pytest.raises(PisteError, match="does not move"):
+        piste.load(bert.model, bert.tokenizer, device="meta")
+    with pytest.raises(PisteError, match="not available"):
+        piste.load("piste:reviews", device="cuda:7")
+    with pytest.raises(PisteError, match="two"):
+        piste.load(lambda texts: texts, bert.tokenizer)
+    with pytest.raises(PisteError, match="labels"):
+        piste.load(bert.model, bert.tokenizer, labels=["only one"])
+
+
+def test_pickled_weights_are_not_opened(bert: Any, tmp_path: Path) -> None:
+    bert.model.config.save_pretrained(tmp_path)
+    bert.tokenizer.save_pretrained(tmp_path)
+    torch.save(bert.model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(PisteError, match="safetensors"):
+        piste.load(tmp_path)
+
+
+def test_limits_come_from_the_model_and_the_tokenizer(wordpiece: Any, byte_pairs: Any) -> None:
+    limits = {}
+    for name in ("roberta", "gpt2-pad", "opt", "bloom"):
+        kind, config, _ = FAMILIES[name]
+        limits[name] = longest_sequence(build(kind, **config), byte_pairs)
+    assert limits == {"roberta": 64, "gpt2-pad": 64, "opt": 2048, "bloom": None}
+    assert longest_sequence(None, wordpiece) == 64
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_bundled_models(name: str) -> None:
+    classifier = piste.load(name)
+    assert classifier.labels == ("negative", "positive")
+    subject = classifier.subject("A wonderful film.")
+    assert np.argmax(subject.ask([subject.whole])) == 1
+    size = sum(file.stat().st_size for file in zoo.folder(name).iterdir())
+    assert size <= 8_000_000
+    assert "accuracy" in zoo.card(name).lower()
