@@ -35,7 +35,7 @@ class Truth:
     sizes: list[Any]
     sizes_answers: Floats
     few: list[Any]
-    few_answers: Floats
+    few_changes: Floats
 
     @classmethod
     def ask(cls, classifier: piste.Classifier, text: str) -> Truth:
@@ -44,17 +44,19 @@ class Truth:
         rng = np.random.default_rng(12345)
         sizes = sampling.draw("subsets", len(subject), 200, rng)
         few = sampling.draw("deletion", len(subject), 100, rng)
-        answers = target(subject.ask([*sizes, *few]))
-        return cls(text, subject, target, sizes, answers[: len(sizes)], few, answers[len(sizes) :])
+        answers = target(subject.ask([subject.whole, *sizes, *few]))
+        split = 1 + len(sizes)
+        changes = answers[split:] - answers[0]
+        return cls(text, subject, target, sizes, answers[1:split], few, changes)
 
     def judge(self, e: piste.Explanation) -> tuple[float, float, float]:
-        """R² over all sizes, MSE of few removals relative to their variance, deletion AOPC."""
+        """R² over all sizes, MSE of the change by few removals relative to it, deletion AOPC."""
         n = len(self.subject)
         predicted = np.asarray(e.predict(_masks(self.sizes, n)))
         spread = ((self.sizes_answers - self.sizes_answers.mean()) ** 2).mean()
         r2 = 1 - ((predicted - self.sizes_answers) ** 2).mean() / spread
-        few = np.asarray(e.predict(_masks(self.few, n)))
-        mse = ((few - self.few_answers) ** 2).mean() / self.few_answers.var()
+        few = np.asarray(e.predict(_masks(self.few, n))) - e.predict(range(n))
+        mse = ((few - self.few_changes) ** 2).mean() / (self.few_changes**2).mean()
         order = np.argsort(-e.scores["linear"])
         steps = np.unique(np.linspace(0, n - 1, 20).astype(int))
         left = [np.sort(order[step:]) for step in steps]
@@ -98,6 +100,7 @@ def reviews(data: Path | None, count: int) -> list[str]:
 
 
 def main() -> None:
+    """Ask the truth once, then judge every setting by it and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default="piste:reviews")
     parser.add_argument("--data", type=Path, default=None)
@@ -107,7 +110,7 @@ def main() -> None:
     truths = [Truth.ask(classifier, text) for text in reviews(options.data, options.reviews)]
     words = int(np.median([len(truth.subject) for truth in truths]))
     print(f"{options.model}, {len(truths)} reviews of {words} units (median), medians\n")
-    print("| setting | calls | seconds | R² all sizes | MSE 1–5 removed / variance | AOPC |")
+    print("| setting | calls | seconds | R² all sizes | MSE of changes, 1–5 removed | AOPC |")
     print("|---|---|---|---|---|---|")
     for setting in settings():
         figures, seconds, calls = [], [], []

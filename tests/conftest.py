@@ -195,8 +195,8 @@ def exact() -> Callable[..., ExactSlalom]:
 @pytest.fixture(autouse=True)
 def global_random_state_is_left_alone() -> Iterator[None]:
     """No test may find the library using or changing anyone's random numbers."""
-    numpy_before = np.random.get_state()[1].copy()  # noqa: NPY002  # the legacy state is the point
+    numpy_before = np.random.get_state()[1].copy()  # the legacy state is the point
     torch_before = torch.random.get_rng_state().clone()
     yield
-    assert (np.random.get_state()[1] == numpy_before).all()  # noqa: NPY002
+    assert (np.random.get_state()[1] == numpy_before).all()
     assert torch.equal(torch.random.get_rng_state(), torch_before)

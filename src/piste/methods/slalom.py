@@ -91,7 +91,10 @@ class SlalomMethod:
         if task.subject.can_be_empty:
             fixed.append([])
         count = max(total - len(held_out) - len(fixed) - int(self.short_only), 1)
-        return [*held_out, *fixed, *sampling.draw(self.sampler, n, count, task.rng, seen)]
+        drawn = sampling.draw(self.sampler, n, count, task.rng, seen)
+        if self.short_only and not drawn:  # a single unit is short enough
+            fixed.append(task.subject.whole)
+        return [*held_out, *fixed, *drawn]
 
     def _held_out(self, task: Task, count: int, seen: sampling.Seen) -> list[Sequence1D]:
         """Removals of every size; for short questions only as many units as can be read."""

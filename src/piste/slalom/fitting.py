@@ -12,6 +12,7 @@ from piste.errors import PisteError
 from piste.slalom.newton import Curvature, curvature_at, solve_newton
 from piste.slalom.sgd import solve_sgd
 from piste.slalom.surrogate import Slalom
+from piste.slalom.threads import threads_for
 
 Floats = NDArray[np.float64]
 Solver = Literal["newton", "sgd"]
@@ -90,6 +91,18 @@ def fit(
     True
     """
     matrix, answers = _check(counts, outputs, background)
+    with threads_for(matrix.size):
+        return _fit(matrix, answers, solver, background, ridge, options)
+
+
+def _fit(
+    matrix: Floats,
+    answers: Floats,
+    solver: Solver,
+    background: bool,
+    ridge: Ridge,
+    options: dict[str, Any],
+) -> Fit:
     flat = answers.ndim == 1
     columns = answers[:, None] if flat else answers
     active = np.asarray((matrix > 0).any(axis=0))

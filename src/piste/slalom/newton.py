@@ -22,6 +22,10 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 Floats = NDArray[np.float64]
 
 _TINY = 1e-13
+# Where a model is nearly additive, only v·e^s is determined: values could grow without bound while
+# importances fall. So the values' spread is estimated as if this many more units had values of the
+# size of the model's own outputs; it costs a point of R² at most and keeps both scores readable.
+_DOUBT = 20.0
 _EXACT = 1e-24  # a relative squared error that is only rounding
 
 
@@ -37,13 +41,15 @@ class Curvature:
     """G⁻¹B, classes × linear × nonlinear: how values follow the importances."""
     noise: float
     """Residual variance σ²."""
+    own: float = 1.0
+    """Share of it that falls on one class: (C − 1)/C where the classes are centred."""
 
     def directions(self, class_: int) -> Floats:
         """A factor L of the covariance L Lᵀ of (s, w_0, v, u_0) for one class."""
         size_p, size_q = len(self.reduced), len(self.linear)
         eye_p, eye_q = np.eye(size_p), np.eye(size_q)
         nonlinear = solve_triangular(self.reduced, eye_p, lower=True).T
-        linear = solve_triangular(self.linear, eye_q, lower=True).T
+        linear = np.sqrt(self.own) * solve_triangular(self.linear, eye_q, lower=True).T
         follow = -self.coupling[class_] @ nonlinear
         top = np.hstack([nonlinear, np.zeros((size_p, size_q))])
         return np.sqrt(self.noise) * np.vstack([top, np.hstack([follow, linear])])
@@ -202,13 +208,13 @@ def _descend(
 
 def _factor(matrix: Floats) -> tuple[Floats, bool]:
     """Cholesky factor, with just as much added to the diagonal as rounding makes necessary."""
-    size = max(float(np.trace(matrix)) / len(matrix), 1e-300)
+    size = max(float(np.abs(np.diag(matrix)).max()), 1e-300)
     for jitter in (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7):
         try:
             return cho_factor(matrix + jitter * size * np.eye(len(matrix)), lower=True)
         except np.linalg.LinAlgError:
             continue
-    return cho_factor(np.diag(np.diag(matrix)) + size * np.eye(len(matrix)), lower=True)
+    return cho_factor(np.diag(np.abs(np.diag(matrix)) + size), lower=True)
 
 
 def _step(schur: Floats, gradient: Floats, damping: float, floor: float) -> Floats:
@@ -238,9 +244,11 @@ def _evidence(
     known_s, known_v = _known(problem, point, ridge, _curvature(problem, point, ridge))
     noise = point.rss / _free(problem, known_s + known_v)
     noise = max(noise, 1e-14 * max(float(problem.outputs.var()), 1e-300))
+    outputs = float(problem.outputs.var()) * problem.outputs.shape[1]
+    spread_v = (point.spread + _DOUBT * outputs) / (known_v + _DOUBT * problem.dimensions)
     strengths = (
         noise * known_s / max(float(point.s @ point.s), 1e-12),
-        noise * known_v / max(point.spread, 1e-12),
+        noise / max(spread_v, 1e-12),
     )
     bounded = (float(np.clip(strengths[0], 1e-16, 1e8)), float(np.clip(strengths[1], 1e-16, 1e8)))
     return bounded, point.linear[: len(point.s)].mean(axis=0)
@@ -279,7 +287,8 @@ def _curvature(problem: Problem, point: _Point, ridge: tuple[float, float]) -> C
     size = max(float(np.trace(schur)) / len(schur), 1e-300)
     schur = schur + size * np.outer(gauge, gauge) / float(gauge @ gauge)
     reduced = _factor(schur)[0]
-    return Curvature(np.tril(point.factor[0]), np.tril(reduced), coupling, noise=1.0)
+    own = problem.dimensions / problem.outputs.shape[1]
+    return Curvature(np.tril(point.factor[0]), np.tril(reduced), coupling, noise=1.0, own=own)
 
 
 def _finish(

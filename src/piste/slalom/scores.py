@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from piste.slalom.fitting import Fit
 from piste.slalom.shapley import shapley, shapley_changes
 from piste.slalom.surrogate import Slalom
+from piste.slalom.threads import threads_for
 
 Floats = NDArray[np.float64]
 Types = NDArray[np.int64]
@@ -50,6 +51,13 @@ def text_scores(
     >>> scores["gradient"].round(3).tolist()
     [0.222, -0.444, 0.222]
     """
+    with threads_for(len(slalom.importances) ** 2):
+        return _text_scores(slalom, types, fit)
+
+
+def _text_scores(
+    slalom: Slalom, types: Types, fit: Fit | None
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
     several = slalom.values.ndim == 2
     classes = slalom.values.shape[1] if several else 1
     scores, errors = [], []

@@ -1,0 +1,177 @@
+"""The method: recovery through the whole house, options, targets, budgets, hard inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import piste
+from piste import PisteError
+from piste.methods import METHODS
+from tests.conftest import TEXT, ExactSlalom
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sampler": "short"},
+        {"sampler": "subsets"},
+        {"solver": "analytic"},
+        {"share": "occurrence"},
+        {"samples": "auto"},
+        {"samples": 300},
+    ],
+)
+def test_an_exact_slalom_is_recovered(options: dict[str, Any]) -> None:
+    truth = ExactSlalom()
+    e = piste.explain(piste.load(truth), truth.text, method="slalom", **options)
+    np.testing.assert_allclose(e.scores["value"], truth.values[:, 0], atol=1e-6)
+    np.testing.assert_allclose(e.scores["importance"], truth.importances, atol=1e-6)
+    assert e.fidelity.r2 > 1 - 1e-9
+    assert e.predict([3, 1, 3]) == pytest.approx(truth.answer([3, 1, 3])[0])
+
+
+def test_four_classes_share_importances() -> None:
+    truth = ExactSlalom(classes=4)
+    e = piste.explain(truth, truth.text, target="all")
+    np.testing.assert_allclose(e.scores["value"], truth.values, atol=1e-6)
+    np.testing.assert_allclose(e.scores["importance"], truth.importances, atol=1e-6)
+    np.testing.assert_allclose(e.predict([0, 5]), truth.answer([0, 5]), atol=1e-6)
+    assert e.scores["shapley"].shape == e.errors["shapley"].shape == (50, 4)
+
+
+def test_noise_is_covered_by_the_intervals() -> None:
+    inside = []
+    for seed in range(4):
+        truth = ExactSlalom(noise=0.1, seed=seed)
+        e = piste.explain(truth, truth.text, sampler="short", samples=600)
+        inside.append(np.abs(e.scores["value"] - truth.values[:, 0]) < 1.96 * e.errors["value"])
+        difference = np.abs(e.scores["importance"] - truth.importances)
+        inside.append(difference < 1.96 * e.errors["importance"])
+    assert 0.91 <= np.mean(inside) <= 0.99
+
+
+def test_scores_fit_together(bert: Any) -> None:
+    e = piste.explain(bert, TEXT, samples=300)
+    n, v, s = len(e), e.scores["value"], e.scores["importance"]
+    np.testing.assert_allclose(e.scores["linear"], v * np.exp(s))
+    whole = e.predict(range(n))
+    without = [whole - e.predict(np.delete(np.arange(n), k)) for k in range(n)]
+    np.testing.assert_allclose(e.scores["removal"], without, atol=1e-9)
+    assert e.scores["shapley"].sum() == pytest.approx(whole - e.predict([]), abs=1e-8)
+    masks = np.eye(n, dtype=bool)
+    np.testing.assert_allclose(e.predict(masks), [e.predict([k]) for k in range(n)])
+    np.testing.assert_allclose(e.predict(masks[0]), e.predict([0]))
+    pairs = e.interactions()
+    assert pairs.shape == (n, n)
+    np.testing.assert_allclose(pairs, pairs.T)
+    for name in e.scores:
+        assert e.scores[name].dtype == np.float64
+        assert np.isfinite(e.errors[name]).all()
+
+
+def test_types_share_and_occurrences_do_not() -> None:
+    text = "good film good film bad"
+    shared = piste.explain(lambda texts: [t.count("good") - t.count("bad") for t in texts], text)
+    assert shared.scores["value"][0] == shared.scores["value"][2]
+
+    def first_counts(texts: list[str]) -> list[float]:
+        return [2.0 * t.startswith("good") + 0.1 * t.count("film") for t in texts]
+
+    apart = piste.explain(first_counts, text, share="occurrence")
+    assert apart.scores["linear"][0] != apart.scores["linear"][2]
+
+
+def test_the_budget_is_kept_and_fidelity_is_from_other_questions(bert: Any) -> None:
+    for samples in (20, 100, 250):
+        for sampler in ("short", "deletion", "subsets", "mix"):
+            e = piste.explain(bert, TEXT, samples=samples, sampler=sampler)
+            assert e.calls <= samples
+            assert e.fidelity.questions > 0
+    capped = piste.explain(bert, TEXT, samples="auto", max_samples=150)
+    assert capped.calls <= 150
+    assert capped.settings["stopped"]
+
+
+def test_held_out_questions_are_not_in_the_fit() -> None:
+    """A function that only misbehaves on held-out questions must be caught by the fidelity."""
+    heard: list[str] = []
+
+    def listen(texts: list[str]) -> list[float]:
+        heard.extend(texts)
+        return [len(t) / 10 for t in texts]
+
+    text = " ".join(f"w{k}" for k in range(30))
+    e = piste.explain(piste.load(listen, outputs="logits", labels=["x"]), text, samples=100)
+    held_out = set(heard[1 : 1 + 0]) or set()
+    assert e.fidelity.questions == 10
+    assert e.calls == len(set(heard) | held_out)
+
+
+@pytest.mark.parametrize("text", ["good", "good film", "good good good", "a b c"])
+def test_very_short_texts_get_a_right_answer(bert: Any, byte_pairs: Any, text: str) -> None:
+    for classifier in (bert, piste.load(bert.model, byte_pairs)):
+        for options in ({}, {"solver": "analytic"}, {"sampler": "short"}, {"samples": "auto"}):
+            e = piste.explain(classifier, text, **options)
+            for scores in e.scores.values():
+                assert np.isfinite(scores).all()
+            if not options:
+                assert e.predict(range(len(e))) == pytest.approx(e.output.value, abs=0.3)
+
+
+def test_a_planted_word_comes_out_on_top() -> None:
+    def planted(texts: list[str]) -> list[float]:
+        return [5.0 if "secret" in t.split() else 0.1 * (len(t) % 3) for t in texts]
+
+    e = piste.explain(planted, "nothing here but one secret word among several others")
+    for name in ("linear", "removal", "shapley"):
+        assert e.units[int(np.argmax(e.scores[name]))].text == "secret"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "magic"}, "slalom"),
+        ({"sampler": "all"}, "short"),
+        ({"solver": "adam"}, "newton"),
+        ({"share": "none"}, "type"),
+        ({"samples": 0}, "above 0"),
+        ({"samples": "many"}, "above 0"),
+        ({"colour": "red"}, "has no option"),
+        ({"units": "letters"}, "words"),
+        ({"long": "ignore"}, "truncate"),
+        ({"target": "maybe"}, "There is no class"),
+        ({"target": 7}, "There is no class"),
+        ({"target": (0, 0)}, "two different"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_wrong_options_are_named(bert: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(PisteError, match=words):
+        piste.explain(bert, TEXT, **options)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   \n", "[CLS] [SEP]", 7, None, b"bytes", ("a", "b", "c"), ("a", 1)]
+)
+def test_bad_inputs(bert: Any, text: Any) -> None:
+    with pytest.raises(PisteError):
+        piste.explain(bert, text)
+    with pytest.raises(PisteError, match="Input 1"):
+        piste.explain(bert, [TEXT, text])
+
+
+def test_an_empty_list_is_an_empty_list(bert: Any) -> None:
+    assert piste.explain(bert, []) == []
+
+
+def test_every_method_is_listed_and_complete() -> None:
+    for name, method in METHODS.items():
+        assert method.name == name
+        assert method.about
+        assert method.needs
+        assert callable(method.plan)
+        assert callable(method.solve)

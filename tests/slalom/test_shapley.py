@@ -1,0 +1,103 @@
+"""Shapley values and interactions against brute force, axioms, finite differences."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from piste import PisteError, slalom
+from piste.slalom.shapley import shapley_changes
+
+GAMES = [
+    (0.3, (0.0, 0.0)),
+    (1.0, (0.0, 0.0)),
+    (1.0, (0.5, -0.7)),
+    (3.0, (1e-4, 2.0)),
+    (6.0, (2, 1)),
+]
+
+
+def brute_force(v: np.ndarray, s: np.ndarray, background: tuple[float, float], empty: float):
+    """Both indices straight from their definitions, over all 2^n coalitions."""
+    n, w, (w0, v0) = len(v), np.exp(s), background
+    masks = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(float)
+    total = masks @ w + w0
+    worth = np.where(total > 0, (masks @ (w * v) + w0 * v0) / np.where(total > 0, total, 1), empty)
+    size, number, f = masks.sum(axis=1).astype(int), np.arange(2**n), math.factorial
+    phi, pairs = np.zeros(n), np.zeros((n, n))
+    for i in range(n):
+        rest = number[(number >> i) & 1 == 0]
+        weight = np.array([f(k) * f(n - k - 1) / f(n) for k in size[rest]])
+        phi[i] = weight @ (worth[rest | 1 << i] - worth[rest])
+        for j in range(i):
+            both = rest[(rest >> j) & 1 == 0]
+            weight = np.array([f(k) * f(n - k - 2) / f(n - 1) for k in size[both]])
+            gain = worth[both | 1 << i | 1 << j] - worth[both | 1 << i] - worth[both | 1 << j]
+            pairs[i, j] = pairs[j, i] = weight @ (gain + worth[both])
+    return phi, pairs
+
+
+@pytest.mark.parametrize(("scale", "background"), GAMES)
+def test_against_brute_force(scale: float, background: tuple[float, float]) -> None:
+    rng = np.random.default_rng(1)
+    v, s = 3 * rng.normal(size=12), scale * rng.normal(size=12)
+    phi, pairs = brute_force(v, s, background, empty=0.4)
+    options = {"background": background, "empty": 0.4}
+    np.testing.assert_allclose(slalom.shapley(v, s, **options), phi, atol=1e-9)
+    np.testing.assert_allclose(slalom.interactions(v, s, **options), pairs, atol=1e-9)
+
+
+@pytest.mark.parametrize("background", [(0.0, 0.0), (3.0, -0.7)])
+def test_efficiency_at_500_players_in_under_a_second(background: tuple[float, float]) -> None:
+    rng = np.random.default_rng(2)
+    v, s = 3 * rng.normal(size=500), 2 * rng.normal(size=500)
+    start = time.perf_counter()
+    phi = slalom.shapley(v, s, background=background)
+    assert time.perf_counter() - start < 5  # a second on an idle machine; tests may share it
+    w = np.exp(s)
+    whole = (w @ v + background[0] * background[1]) / (w.sum() + background[0])
+    assert phi.sum() == pytest.approx(whole - background[1] * (background[0] > 0), abs=1e-8)
+
+
+def test_symmetry_null_player_and_copies() -> None:
+    v, s = np.array([1.0, 2.0, 1.0, -1.0]), np.array([0.5, -30.0, 0.5, 0.0])
+    phi = slalom.shapley(v, s, background=(1.0, 0.0))
+    assert phi[0] == pytest.approx(phi[2], abs=1e-12)
+    assert abs(phi[1]) < 1e-10
+    copies = slalom.shapley([1.0, -1.0], [0.5, 0.0], counts=[2, 1], background=(1.0, 0.0))
+    alone = slalom.shapley([1.0, 1.0, -1.0], [0.5, 0.5, 0.0], background=(1.0, 0.0))
+    np.testing.assert_allclose(copies, alone[[0, 2]], atol=1e-12)
+
+
+@pytest.mark.parametrize(("scale", "background"), GAMES[:3])
+def test_changes_against_finite_differences(scale: float, background: tuple[float, float]) -> None:
+    rng = np.random.default_rng(3)
+    n, step, counts = 8, 1e-5, np.array([1, 2, 1, 1, 3, 1, 1, 1])
+    v, s = rng.normal(size=n), scale * rng.normal(size=n)
+    dv, ds = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
+    free = float(background[0] > 0)
+    dw, du = free * rng.normal(size=2), free * rng.normal(size=2)
+    found = shapley_changes(v, s, background, dv, ds, dw, du, counts=counts)
+
+    def moved(size: float, k: int) -> np.ndarray:
+        weight = background[0] + size * dw[k]
+        mass = background[0] * background[1] + size * du[k]
+        base = mass / weight if weight else 0.0
+        here = {"background": (weight, base), "counts": counts}
+        return slalom.shapley(v + size * dv[:, k], s + size * ds[:, k], **here)
+
+    for k in range(2):
+        expected = (moved(step, k) - moved(-step, k)) / (2 * step)
+        np.testing.assert_allclose(found[:, k], expected, atol=2e-3 * np.abs(expected).max())
+
+
+def test_bad_input() -> None:
+    with pytest.raises(PisteError, match="one length"):
+        slalom.shapley([1.0, 2.0], [0.0])
+    with pytest.raises(PisteError, match="finite"):
+        slalom.shapley([np.nan], [0.0])
+    with pytest.raises(PisteError, match="copies"):
+        slalom.shapley([1.0], [0.0], counts=[0])

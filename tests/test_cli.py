@@ -1,0 +1,108 @@
+"""The command line as a user meets it: real processes where it matters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import piste
+from piste import cli
+
+REVIEW = "A slow start, but a wonderful ending."
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str, str]:
+    """The command in this process: exit code, output, errors."""
+    monkeypatch.setattr(sys, "argv", ["piste", *map(str, arguments)])
+    code = 0
+    try:
+        cli.main()
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_explain_writes_everything(monkeypatch, capsys, tmp_path: Path) -> None:
+    page, picture = tmp_path / "page.html", tmp_path / "plane.png"
+    code, out, err = run(
+        monkeypatch, capsys, "explain", REVIEW, "--samples", 200, "--html", page, "--plot", picture
+    )
+    assert code == 0, err
+    assert "wonderful" in out
+    assert "positive" in out
+    assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_json_is_the_stored_form(monkeypatch, capsys, tmp_path: Path) -> None:
+    options = ("--samples", "100", "--seed", "3", "--units", "tokens", "--target", "negative")
+    code, out, _ = run(monkeypatch, capsys, "explain", REVIEW, "--json", *options)
+    assert code == 0
+    (tmp_path / "e.json").write_text(out, encoding="utf-8")
+    e = piste.read(tmp_path / "e.json")
+    assert e.target.name == "log-odds of 'negative'"
+    again = piste.explain(
+        piste.load("piste:reviews"), REVIEW, samples=100, seed=3, units="tokens", target="negative"
+    )
+    assert e.predict([0, 1]) == pytest.approx(again.predict([0, 1]))
+
+
+def test_standard_input_and_files(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "piste.cli", "explain", "-", "--json", "--samples", "60"]
+    done = subprocess.run(command, input=REVIEW.encode(), capture_output=True, check=True)
+    assert json.loads(done.stdout)["input"] == REVIEW
+    (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin1"))
+    done = subprocess.run(
+        [*command[:4], "--file", str(tmp_path / "latin.txt")], capture_output=True, check=False
+    )
+    assert done.returncode == 2
+    assert b"not UTF-8" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explain"], "Give either"),
+        (["explain", ""], "empty"),
+        (["explain", "good", "--file", "x"], "Give either"),
+        (["explain", "--file", "no-such-file"], "no file"),
+        (["explain", "good", "--model", "piste:nothing"], "piste:reviews"),
+        (["explain", "good", "--target", "sideways"], "no class"),
+        (["explain", "good", "--samples", "lots"], "whole number"),
+        (["explain", "good", "--units", "letters"], "sentences"),
+        (["explain", "good", "--method", "magic"], "slalom"),
+        (["explain", "good film " * 400], "truncate"),
+        (["explain", "good", "--nothing"], "No such option"),
+        (["explain", "good film", "--html", "no/such/folder/x.html"], "could not be written"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(monkeypatch, capsys, arguments, words) -> None:
+    code, _, err = run(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert words in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+def test_lists_version_and_help(monkeypatch, capsys) -> None:
+    assert "piste:reviews-gpt" in run(monkeypatch, capsys, "models")[1]
+    assert json.loads(run(monkeypatch, capsys, "methods", "--json")[1])[0]["name"] == "slalom"
+    assert piste.__version__ in run(monkeypatch, capsys, "--version")[1]
+    code, out, _ = run(monkeypatch, capsys, "explain", "--help")
+    assert code == 0
+    assert "--samples" in out
+
+
+def test_demo(monkeypatch, capsys, tmp_path: Path) -> None:
+    code, out, err = run(monkeypatch, capsys, "demo", "--folder", tmp_path / "out")
+    assert code == 0, err
+    assert "wonderful" in out
+    assert len(list((tmp_path / "out").glob("*.html"))) == 3
+    assert len(list((tmp_path / "out").glob("*.png"))) == 9

@@ -1,0 +1,41 @@
+"""Every example in README and docs runs: python blocks as code, piste commands as commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from piste import cli
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    names: dict[str, object] = {}
+    for language, code in blocks:
+        if language == "python":
+            exec(compile(code, str(page), "exec"), names)
+        elif language in ("sh", "console"):
+            for line in code.splitlines():
+                if line.startswith("piste "):
+                    run_command(line, monkeypatch)
+    assert names or any(language != "python" for language, _ in blocks) or not blocks
+
+
+def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", shlex.split(line, comments=True))
+    code: object = 0
+    try:
+        cli.main()
+    except SystemExit as stop:
+        code = stop.code
+    assert not code, line
