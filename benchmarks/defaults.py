@@ -94,7 +94,7 @@ def reviews(data: Path | None, count: int) -> list[str]:
 
     frame = pandas.read_parquet(data)
     frame = frame[frame["split"] == "test"]
-    lengths = frame["text"].str.split().str.len()
+    lengths = frame["text"].map(lambda text: len(text.split()))
     chosen = frame[(lengths > 100) & (lengths < 140)].sample(count, random_state=0)
     return [text.replace("<br />", " ") for text in chosen["text"]]
 

@@ -9,7 +9,7 @@ import pytest
 
 import piste
 from piste import PisteError
-from piste.methods import METHODS
+from piste.methods import METHODS, SlalomMethod, Task
 from tests.conftest import TEXT, ExactSlalom
 
 
@@ -96,19 +96,17 @@ def test_the_budget_is_kept_and_fidelity_is_from_other_questions(bert: Any) -> N
     assert capped.settings["stopped"]
 
 
-def test_held_out_questions_are_not_in_the_fit() -> None:
-    """A function that only misbehaves on held-out questions must be caught by the fidelity."""
-    heard: list[str] = []
-
-    def listen(texts: list[str]) -> list[float]:
-        heard.extend(texts)
-        return [len(t) / 10 for t in texts]
-
-    text = " ".join(f"w{k}" for k in range(30))
-    e = piste.explain(piste.load(listen, outputs="logits", labels=["x"]), text, samples=100)
-    held_out = set(heard[1 : 1 + 0]) or set()
-    assert e.fidelity.questions == 10
-    assert e.calls == len(set(heard) | held_out)
+@pytest.mark.parametrize("sampler", ["short", "deletion", "subsets", "mix"])
+def test_held_out_questions_are_not_in_the_fit(bert: Any, sampler: str) -> None:
+    subject = bert.subject(TEXT)
+    logits = subject.ask([subject.whole])[0]
+    target = piste.Target("class", "first", (0,))
+    task = Task(subject, target, logits, np.random.default_rng(0))
+    method = SlalomMethod(samples=200, sampler=sampler)
+    plan = [tuple(map(int, question)) for question in method.plan(task)]
+    held_out, fitted = set(plan[: task.memory["held_out"]]), set(plan[task.memory["held_out"] :])
+    assert len(held_out) == 20
+    assert not held_out & fitted
 
 
 @pytest.mark.parametrize("text", ["good", "good film", "good good good", "a b c"])

@@ -30,12 +30,13 @@ SETTLED_ERROR = 0.05
 class SlalomMethod:
     """Ask about sequences of the units, fit the surrogate of eq. 4, derive all scores.
 
-    ``samples`` counts the questions, held-out ones included; "auto" asks in growing rounds until
-    ranking or errors settle, at most ``max_samples``. ``share`` gives one pair of scores to every
+    ``samples`` counts the questions, held-out ones included; None means four for every distinct
+    unit, from 300 to 2,000; "auto" asks in growing rounds until ranking or errors settle, at most
+    ``max_samples``. ``share`` gives one pair of scores to every
     type of unit (the paper's choice) or to every occurrence.
     """
 
-    samples: int | Literal["auto"] = 1000
+    samples: int | Literal["auto"] | None = None
     sampler: str = "mix"
     solver: str = "newton"
     share: str = "type"
@@ -54,7 +55,7 @@ class SlalomMethod:
         _choose("share", self.share, ("type", "occurrence"))
         for name in ("samples", "max_samples", "epochs"):
             value = getattr(self, name)
-            if name == "samples" and value == "auto":
+            if name == "samples" and value in ("auto", None):
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise PisteError(f"{name}={value!r} is wrong: a whole number above 0 is wanted.")
@@ -79,8 +80,13 @@ class SlalomMethod:
         n, memory = len(task.subject), task.memory
         seen: sampling.Seen = {np.arange(n, dtype=np.int32).tobytes()}
         memory["seen"] = seen
-        total = min(FIRST_ROUND, self.max_samples) if self.samples == "auto" else self.samples
-        held_out = self._held_out(task, _share_held_out(total, n), seen)
+        if self.samples == "auto":
+            total = min(FIRST_ROUND, self.max_samples)
+            share = 2 * FIRST_ROUND  # rounds to come are judged by the same held-out questions
+        else:
+            distinct = len(np.unique(self._types(task)))
+            total = share = self.samples or min(max(4 * distinct, 300), 2000)
+        held_out = self._held_out(task, _share_held_out(share, total, n), seen)
         memory["held_out"] = len(held_out)
         if self.solver == "analytic":
             memory["players"] = _first_of_each(self._types(task))
@@ -88,7 +94,7 @@ class SlalomMethod:
         # The whole input was asked for its output, so it counts; short questions only do not fit
         # it, for they must work where it can't be read at once.
         fixed: list[Sequence1D] = [] if self.short_only else [task.subject.whole]
-        if task.subject.can_be_empty:
+        if task.subject.can_be_empty and self.background:
             fixed.append([])
         count = max(total - len(held_out) - len(fixed) - int(self.short_only), 1)
         drawn = sampling.draw(self.sampler, n, count, task.rng, seen)
@@ -98,16 +104,12 @@ class SlalomMethod:
 
     def _held_out(self, task: Task, count: int, seen: sampling.Seen) -> list[Sequence1D]:
         """Removals of every size; for short questions only as many units as can be read."""
-        n, subject = len(task.subject), task.subject
-        questions = sampling.draw("subsets", n, count, task.rng, seen)
-        if subject.fits or subject.limit is None:
+        subject = task.subject
+        questions = sampling.draw("subsets", len(subject), count, task.rng, seen)
+        if subject.fits or subject.limit is None or not self.short_only:
             return list(questions)
         tokens = np.array([unit.tokens for unit in subject.units])
-        return (
-            [q[np.cumsum(tokens[q]) <= subject.limit] for q in questions]
-            if self.short_only
-            else list(questions)
-        )
+        return [question[np.cumsum(tokens[question]) <= subject.limit] for question in questions]
 
     def _pairs(self, task: Task) -> list[Sequence1D]:
         players, memory = task.memory["players"], task.memory
@@ -162,12 +164,11 @@ class SlalomMethod:
         options: dict[str, Any] = (
             {"ridge": self.ridge} if self.solver == "newton" else {"epochs": self.epochs}
         )
-        background = self.background
         result = fit(
             counts[held:],
             numbers[held:],
             solver=self.solver,  # type: ignore[arg-type]  # analytic never comes here
-            background=background,
+            background=self.background,
             **options,
         )
         fidelity = measure_fidelity(result.predict(counts[:held]), numbers[:held])
@@ -180,6 +181,8 @@ class SlalomMethod:
             "solver": self.solver,
             "share": self.share,
             "samples": self.samples,
+            "background": self.background,
+            "held_out": task.memory["held_out"],
         }
         found: Fit | None = None
         if self.solver == "analytic":
@@ -202,7 +205,8 @@ class SlalomMethod:
             scores=scores,
             errors=deviations,
             surrogate=SlalomSurrogate(
-                slalom.weight, tuple(map(float, base)) if isinstance(base, np.ndarray) else base
+                float(slalom.weight),
+                tuple(map(float, base)) if isinstance(base, np.ndarray) else float(base),
             ),
             fidelity=fidelity,
             settings=settings | more,
@@ -250,13 +254,13 @@ def _first_of_each(types: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(types, return_index=True)[1]
 
 
-def _share_held_out(total: int, n: int) -> int:
+def _share_held_out(share_of: int, total: int, n: int) -> int:
     """A tenth of the questions is kept for the verdict, between 10 and 100 of them.
 
-    Never more than half, and where n units have few subsets at all, a quarter of those.
+    Never more than half of the round, and where n units have few subsets, a quarter of those.
     """
     there_are = 2**n - 2 if n < 12 else total * 4
-    return min(max(total // 10, 10), 100, total // 2, there_are // 4)
+    return min(max(share_of // 10, 10), 100, total // 2, there_are // 4)
 
 
 def _choose(name: str, value: object, choices: tuple[str, ...]) -> None:

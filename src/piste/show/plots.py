@@ -64,7 +64,7 @@ def plot(
 def plane(
     e: Explanation, *, label: str | int | None = None, size: tuple[float, float] = (9.0, 6.4)
 ) -> Figure:
-    """What units say alone (right: for the target) against how much they weigh (up: more).
+    """What units say (right: for the target) against how much they weigh (up: more).
 
     One dot per kind of unit, larger the more often it occurs; thin bars are standard errors.
     """
@@ -86,7 +86,7 @@ def plane(
         edgecolors="white", linewidths=0.6, zorder=3,
     )  # fmt: skip
     _limits(axes, x[first], y[first])
-    axes.set_xlabel(f"value: what it says alone, in log-odds   (← {below} · {above} →)")
+    axes.set_xlabel(f"value: what it says, in log-odds   (← {below} · {above} →)")
     axes.set_ylabel("importance: its weight against the others, a log-weight")
     _title(axes, e, label)
     note = "larger dots: more occurrences · thin lines: standard errors"

@@ -15,7 +15,7 @@ from piste.show import colours
 Floats = NDArray[np.float64]
 
 MEANINGS = {
-    "value": "what the unit says alone, in log-odds",
+    "value": "what the unit says when all weight is on it, in log-odds",
     "importance": "its weight against the others, a log-weight (0 is average, +0.7 doubles it)",
     "linear": "value × e^importance, both in one number to rank by",
     "gradient": "how the answer changes as the unit fades a little",
@@ -247,7 +247,8 @@ def how_to_read(e: Explanation, label: str | int | None = None) -> str:
     above, below = sides(e, label)
     if {"value", "importance"} <= set(e.scores):
         return (
-            f"Value is what a unit says alone: above 0 it {above}, below 0 it {below}. "
+            f"Value is what a unit says when all weight is on it: above 0 it {above}, below 0 it "
+            f"{below}. "
             "Importance is its weight against the other units: 0 is average, +0.7 counts double."
         )
     return f"A score above 0 {above}, one below 0 {below}; the larger, the more it counts."
