@@ -155,12 +155,14 @@ def solve_newton(
         return _with_fixed_ridge(problem, point, start, ridge, max_iterations)
     strength, damping, iterations, converged = start, 1e-2, 0, False
     while iterations < max_iterations and not converged:
-        point, damping, used, settled = _descend(problem, point, strength, damping, budget=4)
+        point, damping, used, settled = _descend(
+            problem, point, strength, damping, budget=2, enough=1e-6
+        )
         iterations += max(used, 1)
         updated, centre = _evidence(problem, point, strength)
         moved = max(abs(np.log(new / old)) for new, old in zip(updated, strength, strict=True))
         exact = point.rss < _EXACT * float((outputs**2).sum())
-        converged = exact or (settled and moved < 0.05)
+        converged = exact or (settled and moved < 0.1)
         problem.centre, strength = centre, updated
         point = _Point(problem, point.s, point.weight, strength)
     return _finish(problem, point, strength, iterations, converged)
@@ -185,9 +187,14 @@ def _with_fixed_ridge(
 
 
 def _descend(
-    problem: Problem, point: _Point, ridge: tuple[float, float], damping: float, budget: int
+    problem: Problem,
+    point: _Point,
+    ridge: tuple[float, float],
+    damping: float,
+    budget: int,
+    enough: float = 1e-9,
 ) -> tuple[_Point, float, int, bool]:
-    """Up to ``budget`` damped steps; the last return says whether nothing more can be gained."""
+    """Up to ``budget`` damped steps; the last return says whether gains fell below ``enough``."""
     for used in range(budget):
         gradient, schur, _ = problem.gradient_and_curvature(point, ridge)
         floor = _TINY * max(float(np.trace(schur)), 1e-30)
@@ -201,7 +208,7 @@ def _descend(
             return point, 1e-2, used, True
         gain = (point.objective - trial.objective) / max(point.objective, 1e-300)
         point, damping = trial, max(damping / 10, 1e-14)
-        if gain < 1e-9 or point.rss < _EXACT * max(float((problem.outputs**2).sum()), 1e-300):
+        if gain < enough or point.rss < _EXACT * max(float((problem.outputs**2).sum()), 1e-300):
             return point, damping, used + 1, True
     return point, damping, budget, False
 

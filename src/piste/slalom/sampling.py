@@ -25,15 +25,15 @@ def draw(
     """``count`` new questions about n units (fewer if there are no more), none in ``seen``.
 
     ``short``: a few units each; ``deletion``: all but 1 to 5; ``subsets``: every size between;
-    ``mix``: half short, half subsets. ``seen`` learns what was drawn.
+    ``mix``: a quarter short, the rest subsets. ``seen`` learns what was drawn.
 
     >>> [q.tolist() for q in draw("deletion", 3, 9, np.random.default_rng(0))]
     [[0, 1], [2], [1, 2], [1], [0, 2], [0]]
     """
     seen = set() if seen is None else seen
     if sampler == "mix":
-        half = draw("short", n, count // 2, rng, seen)
-        return half + draw("subsets", n, count - len(half), rng, seen)
+        few = draw("short", n, count // 4, rng, seen)
+        return few + draw("subsets", n, count - len(few), rng, seen)
     if n <= 14 and 2**n - 2 <= 4 * count:
         return _from_all(sampler, n, count, rng, seen)
     found: list[Indices] = []
