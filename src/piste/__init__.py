@@ -7,14 +7,20 @@
 'positive'
 """
 
-from piste import slalom
-from piste.classifiers import Classifier, load
-from piste.errors import PisteError
-from piste.explaining import explain
-from piste.explanation import Explanation
-from piste.storage import read
-from piste.subject import Subject, Unit
-from piste.target import Target
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from piste import slalom
+    from piste.classifiers import Classifier, load
+    from piste.errors import PisteError
+    from piste.explaining import explain
+    from piste.explanation import Explanation
+    from piste.storage import read
+    from piste.subject import Subject, Unit
+    from piste.target import Target
 
 __version__ = "0.1.0"
 
@@ -31,3 +37,29 @@ __all__ = [
     "read",
     "slalom",
 ]
+
+# Names are imported when first used, so that `piste --help` need not wait for torch.
+_HOMES = {
+    "Classifier": "piste.classifiers",
+    "Explanation": "piste.explanation",
+    "PisteError": "piste.errors",
+    "Subject": "piste.subject",
+    "Target": "piste.target",
+    "Unit": "piste.subject",
+    "explain": "piste.explaining",
+    "load": "piste.classifiers",
+    "read": "piste.storage",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "slalom":
+        return import_module("piste.slalom")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'piste' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,9 +91,8 @@ def explain(
     ] = None,
 ) -> None:
     """Explain one decision: which words speak for it, and how much they count."""
-    import piste
-
     given = _read(text, file)
+    piste = _start()
     options: dict[str, Any] = {"sampler": sampler, "solver": solver, "share": share}
     options = {name: value for name, value in options.items() if value is not None}
     # Names are checked inside, with a sentence for the user.
@@ -121,9 +121,8 @@ def demo(
     model: Annotated[str, typer.Option("--model", "-m", help="A bundled name.")] = "piste:reviews",
 ) -> None:
     """Explain a few reviews with a bundled model, in the terminal, as pages and as pictures."""
-    import piste
-
     _make_folder(folder)
+    piste = _start()
     explanations = piste.explain(piste.load(model), list(DEMO_REVIEWS))
     written = []
     for number, explanation in enumerate(explanations, start=1):
@@ -162,6 +161,17 @@ def methods(
 
     rows = [(name, f"{method.about} (needs {method.needs})") for name, method in METHODS.items()]
     _list(rows, as_json)
+
+
+def _start() -> Any:
+    """The library, imported only by commands that need it, with transformers kept quiet."""
+    import transformers
+
+    import piste
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return piste
 
 
 def _list(rows: list[tuple[str, str]], as_json: bool, note: str = "") -> None:
@@ -223,12 +233,6 @@ def _make_folder(folder: Path) -> None:
 
 def main() -> None:
     """Run the command line; a problem of the user's is one sentence and exit code 2."""
-    import warnings
-
-    import transformers
-
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
     warnings.showwarning = lambda message, *_, **__: err.print(f"note: {message}", style="yellow")
     try:
         app()

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from piste.zoo.card import Run, write_card
+from piste.zoo.model_card import Run, write_card
 from piste.zoo.recipes import RECIPES, Recipe
 from piste.zoo.training import DEFAULT_THREADS, Scores, evaluate_folder, fit, hold_out, read_split
 
