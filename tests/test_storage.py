@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +128,19 @@ def test_predict_refuses_what_is_not_there(bert: Any) -> None:
             e.predict(wrong)
     with pytest.raises(PisteError, match="no score"):
         e.score("magic")
+
+
+def test_results_can_be_pickled_and_copied(explanation: Explanation) -> None:
+    same(explanation, pickle.loads(pickle.dumps(explanation)))
+    same(explanation, copy.deepcopy(explanation))
+
+
+def test_infinite_errors_and_links_survive(tmp_path: Path) -> None:
+    text = " ".join(f"word{k}" for k in range(300))
+    e = piste.explain(lambda texts: [len(t) / 9 for t in texts], text, sampler="short", samples=60)
+    assert np.isinf(e.errors["value"]).any()
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    e.to_json(tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    same(e, piste.read(tmp_path / "real.json"))

@@ -36,7 +36,7 @@ def test_other_targets() -> None:
     np.testing.assert_allclose(numbers(lambda logits: logits[:, 0] ** 2), LOGITS[:, 0] ** 2)
 
 
-@pytest.mark.parametrize("choice", ["never", 3, -1, 1.5, ("no", "no"), ("no",), True])
+@pytest.mark.parametrize("choice", ["never", "²", "--5", 3, -1, 1.5, ("no", "no"), ("no",), True])
 def test_classes_that_are_not_there(choice: object) -> None:
     with pytest.raises(PisteError):
         resolve(choice, LOGITS[0], ("only",) if choice is True else LABELS, "classes")  # type: ignore[arg-type]

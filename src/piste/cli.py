@@ -213,7 +213,7 @@ def _read(text: str | None, file: Path | None) -> str:
 def _samples(samples: str | None) -> Any:
     if samples is None or samples == "auto":
         return samples
-    if not samples.isdigit():
+    if not (samples.isascii() and samples.isdigit()):
         raise PisteError(f"--samples {samples!r} is wrong: a whole number or auto is wanted.")
     return int(samples)
 
@@ -238,6 +238,9 @@ def main() -> None:
         app()
     except PisteError as problem:
         err.print(f"piste: {problem}", style="red", highlight=False, markup=False, soft_wrap=True)
+        sys.exit(2)
+    except (OSError, UnicodeError) as problem:  # a full disk, a terminal without these letters
+        err.print(f"piste: the output could not be written: {problem}", markup=False)
         sys.exit(2)
     except KeyboardInterrupt:
         err.print("piste: stopped.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -107,6 +107,18 @@ class Explanation:
             object.__setattr__(self, name, MappingProxyType(arrays))
         for name in ("settings", "classifier", "versions"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain parts, so that results can be pickled and copied; a target's function stays."""
+        state = {
+            name: dict(value) if isinstance(value, MappingProxyType) else value
+            for name, value in self.__dict__.items()
+        }
+        return state | {"target": replace(self.target, function=None)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
 
     def __len__(self) -> int:
         return len(self.units)

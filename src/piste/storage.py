@@ -28,13 +28,16 @@ _META = "piste"
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a whole file or none: a full disk or a kill leaves what was there before."""
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8", "replace"))
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
     """Like :func:`write_text`, for pictures and tables."""
-    path = Path(path)
+    path = Path(path).resolve()  # a link stays a link
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe can't be replaced
+            path.write_bytes(content)
+            return
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -52,11 +55,13 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def _numbers(array: Any) -> Any:
-    """Nested lists with None for what JSON has no number for."""
+    """Nested lists; JSON has no number for NaN (None) and infinity ("inf")."""
     if isinstance(array, (np.ndarray, list, tuple)):
         return [_numbers(item) for item in array]
     if isinstance(array, (float, np.floating)):
-        return float(array) if np.isfinite(array) else None
+        if np.isinf(array):
+            return "inf" if array > 0 else "-inf"
+        return None if np.isnan(array) else float(array)
     return array.item() if isinstance(array, np.generic) else array
 
 
@@ -121,7 +126,7 @@ def _number(value: Any) -> float:
 
 
 def _array(values: Any) -> np.ndarray:
-    return np.array(values, dtype=np.float64)  # None becomes NaN
+    return np.array(values, dtype=np.float64)  # None becomes NaN, "inf" infinity
 
 
 def _build(
@@ -132,6 +137,11 @@ def _build(
             f"The file has the format {meta.get('piste')!r}, this version of Piste reads "
             f"{FORMAT}: update Piste, or explain again."
         )
+    for name, values in (*scores.items(), *errors.items()):
+        if len(values) != len(units):
+            raise PisteError(
+                f"The score {name!r} has {len(values)} numbers for {len(units)} units."
+            )
     target, output, fidelity = meta["target"], meta["output"], meta["fidelity"]
     value, chances = output["value"], output["probabilities"]
     given = meta["input"]
@@ -165,12 +175,9 @@ def _build(
 
 def from_json(text: str) -> Explanation:
     """The explanation that :func:`to_json` wrote."""
-    try:
-        data = json.loads(text)
-        units = [Unit(**unit) for unit in data["units"]]
-        return _build(data, units, data["scores"], data["errors"])
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as problem:
-        raise PisteError(f"This is not a stored explanation: {problem}.") from problem
+    data = json.loads(text)
+    units = [Unit(**unit) for unit in data["units"]]
+    return _build(data, units, data["scores"], data["errors"])
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -284,10 +291,18 @@ def read(path: str | Path) -> Explanation:
     file = Path(path)
     if not file.is_file():
         raise PisteError(f"There is no file {str(path)!r}.")
-    if file.suffix == ".parquet":
-        return _from_parquet(file)
     try:
-        text = file.read_bytes().decode("utf-8")  # not read_text: it would rewrite line ends
+        if file.suffix == ".parquet":
+            return _from_parquet(file)
+        text = file.read_bytes().decode("utf-8-sig")  # not read_text: it would rewrite line ends
+        return _from_csv(text) if file.suffix == ".csv" else from_json(text)
+    except PisteError:
+        raise
     except UnicodeDecodeError as problem:
         raise PisteError(f"{str(path)!r} is not UTF-8 text.") from problem
-    return _from_csv(text) if file.suffix == ".csv" else from_json(text)
+    except OSError as problem:
+        raise PisteError(f"{str(path)!r} could not be read: {problem}.") from problem
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
+        raise PisteError(
+            f"{str(path)!r} is not a stored explanation, or not a whole one ({problem})."
+        ) from problem

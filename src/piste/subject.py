@@ -96,7 +96,10 @@ class Subject(ABC):
 
     def check(self, sequence: Sequence1D) -> NDArray[np.int64]:
         """A sequence as an index array, refused if it names a unit that isn't there."""
-        indices = np.asarray(sequence)
+        try:
+            indices = np.asarray(sequence)
+        except ValueError as problem:
+            raise PisteError("A sequence must be a flat list of unit indices.") from problem
         if indices.size == 0:
             if not self.can_be_empty:
                 raise PisteError(

@@ -91,12 +91,22 @@ def as_counts(keep: ArrayLike, units: int) -> tuple[Floats, bool]:
     >>> as_counts([0, 2], 3)[0].tolist(), as_counts([True, False, True], 3)[0].tolist()
     ([[1.0, 0.0, 1.0]], [[1.0, 0.0, 1.0]])
     """
-    given = np.asarray(keep)
+    try:
+        given = np.asarray(keep)
+    except ValueError as problem:
+        raise PisteError(
+            "keep must be one list of unit indices, or masks of one length."
+        ) from problem
     if given.size == 0 and given.ndim < 2:
         return np.zeros((1, units)), True
     if given.dtype == bool or (given.ndim == 2 and given.dtype.kind in "iu"):
         masks = np.atleast_2d(given)
-        if masks.ndim != 2 or masks.shape[1] != units or masks.max(initial=0) > 1:
+        if (
+            masks.ndim != 2
+            or masks.shape[1] != units
+            or masks.max(initial=0) > 1
+            or masks.min(initial=0) < 0
+        ):
             raise PisteError(
                 f"A mask must have one entry for each of the {units} units, but the shape "
                 f"{given.shape} came."

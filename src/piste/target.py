@@ -72,7 +72,12 @@ class Target:
         numbers = self.function(logits)
         if hasattr(numbers, "detach"):
             numbers = numbers.detach().cpu().numpy()
-        numbers = np.asarray(numbers, dtype=np.float64)
+        try:
+            numbers = np.asarray(numbers, dtype=np.float64)
+        except (TypeError, ValueError) as problem:
+            raise PisteError(
+                f"The target function must return numbers, but returned {shorten(numbers)}."
+            ) from problem
         if numbers.shape != (len(logits),):
             raise PisteError(
                 f"The target function must return one number per row of logits, shape "
@@ -137,7 +142,7 @@ def _index(choice: object, labels: tuple[str, ...]) -> int:
         lowered = [label.lower() for label in labels]
         if lowered.count(choice.lower()) == 1:
             return lowered.index(choice.lower())
-        if choice.lstrip("-").isdigit():
+        if choice.isascii() and choice.isdigit():
             choice = int(choice)
     if isinstance(choice, (int, np.integer)) and 0 <= choice < len(labels):
         return int(choice)

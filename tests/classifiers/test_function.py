@@ -112,3 +112,32 @@ def test_functions_of_token_ids(wordpiece: Any) -> None:
 def test_bad_answers_are_refused_in_one_sentence(function: Any, words: str) -> None:
     with pytest.raises(PisteError, match=words):
         piste.explain(function, "one two three")
+
+
+def test_double_precision_survives() -> None:
+    value = 0.1234567890123
+    subject = piste.load(lambda texts: torch.full((len(texts), 1), value).double() * 10).subject(
+        "a b"
+    )
+    exact = piste.load(lambda texts: torch.full((len(texts), 1), 1 + 1e-12, dtype=torch.float64))
+    assert exact.subject("a b").ask([[0]]).item() == 1 + 1e-12
+    assert subject.ask([[0]]).item() == pytest.approx(value * 10, abs=1e-6)
+
+
+def test_reading_does_not_depend_on_a_short_first_text() -> None:
+    def chance(texts: list[str]) -> list[float]:
+        return [min(0.9, 0.1 + 0.2 * t.count("good")) for t in texts]
+
+    classifier = piste.load(chance)
+    classifier.subject("good")
+    explanation = piste.explain(classifier, "a good film with a good end", samples=60)
+    assert explanation.classifier["outputs"] == "probabilities"
+
+
+def test_marks_stay_with_their_letters_and_the_first_word_keeps_its_distance() -> None:
+    subject = piste.load(lambda texts: [len(t) * 1.5 for t in texts]).subject(
+        "फ़िल्म cafe\u0301 film"
+    )
+    assert [unit.text for unit in subject.units] == ["फ़िल्म", "cafe\u0301", "film"]
+    faces = piste.load(lambda texts: [len(t) * 1.5 for t in texts]).subject("😀 good film")
+    assert faces.encode([1, 0])[0][0].payload == "good 😀"

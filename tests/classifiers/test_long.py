@@ -10,6 +10,7 @@ import torch
 
 import piste
 from piste import PisteError
+from tests.conftest import FAMILIES, build
 
 LONG = "The film is good and the start is slow. " * 40
 
@@ -29,7 +30,26 @@ def test_truncation_is_the_tokenizers_own_and_recorded(bert: Any) -> None:
     notes = explanation.settings["input"]
     assert notes["long"] == "truncate"
     assert notes["truncated_tokens"] == 402 - 64
-    assert notes["truncated_after_character"] == explanation.units[-1].end
+    assert notes["truncated_side"] == "right"
+
+
+def test_the_tokenizer_keeps_its_own_settings(wordpiece: Any, bert: Any) -> None:
+    backend = wordpiece.backend_tokenizer
+    backend.enable_truncation(max_length=7)
+    before = backend.to_str()
+    bert.subject(LONG, long="truncate")
+    bert.subject("good film")
+    assert backend.to_str() == before
+    backend.no_truncation()
+
+
+def test_a_unit_longer_than_the_model_reads(wordpiece: Any) -> None:
+    classifier = piste.load(build("bert", **FAMILIES["bert"][1]), wordpiece)
+    text = "good film " * 50 + "."
+    with pytest.raises(PisteError, match="103 tokens"):
+        piste.explain(classifier, text, units="sentences")
+    whole = piste.explain(classifier, text, units="sentences", long="windows")
+    assert len(whole.units) == 1
 
 
 def test_windows_average_equal_pieces(bert: Any) -> None:

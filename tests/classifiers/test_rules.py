@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 import piste
 from piste.classifiers.padding import ALONE, EQUAL, LEFT, PaddedRunner
-from tests.conftest import FAMILIES, TEXT, build
+from tests.conftest import FAMILIES, SMALL, TEXT, build
 
 Family = tuple[str, Any, Any]
 
@@ -176,3 +178,37 @@ def test_a_list_gives_what_single_texts_give(bert: Any) -> None:
         alone = piste.explain(bert, text, samples=60)
         np.testing.assert_allclose(one.scores["value"], alone.scores["value"], atol=1e-3)
         assert one.calls == alone.calls
+
+
+def test_a_small_vocabulary_may_leave_no_id_to_pad_with(byte_pairs: Any) -> None:
+    tokenizer = Tokenizer(models.WordLevel({word: k for k, word in enumerate("abcdefghij")}, "a"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+    model = build("gpt2", **(FAMILIES["gpt2-no-pad"][1] | {"vocab_size": 10}))
+    subject = piste.load(model, fast).subject("a b c d e f g h i j")
+    sequences = [subject.whole, [1, 2], [5], [9, 0, 3]]
+    alone = np.concatenate([subject.ask([sequence]) for sequence in sequences])
+    np.testing.assert_allclose(subject.ask(sequences), alone, atol=2e-5)
+
+
+def test_a_row_of_nothing_but_the_pad_id_is_asked_apart(byte_pairs: Any) -> None:
+    framed = copy.deepcopy(byte_pairs)
+    framed.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A <|end|>", special_tokens=[("<|end|>", 0)]
+    )
+    framed.padding_side = "left"
+    config = FAMILIES["llama-no-pad"][1] | {"pad_token_id": 0}
+    subject = piste.load(build("llama", **config), framed).subject(TEXT)
+    sequences = [subject.whole, [], [3], [1, 2]]
+    alone = np.concatenate([subject.ask([sequence]) for sequence in sequences])
+    np.testing.assert_allclose(subject.ask(sequences), alone, atol=2e-5)
+
+
+def test_models_that_exchange_their_own_parts_get_them_back(wordpiece: Any) -> None:
+    config = SMALL | {"block_size": 4, "num_random_blocks": 1, "max_position_embeddings": 64}
+    model = build("big_bird", **config)
+    parts = {name: type(module) for name, module in model.named_modules()}
+    kind = model.base_model.attention_type
+    piste.explain(piste.load(model, wordpiece), TEXT, samples=30)
+    assert model.base_model.attention_type == kind == "block_sparse"
+    assert {name: type(module) for name, module in model.named_modules()} == parts

@@ -173,3 +173,29 @@ def test_every_method_is_listed_and_complete() -> None:
         assert method.needs
         assert callable(method.plan)
         assert callable(method.solve)
+
+
+def test_repeated_words_do_not_leak_into_the_held_out_questions(bert: Any) -> None:
+    subject = bert.subject("good good good good bad bad bad film good")
+    target = piste.Target("class", "first", (0,))
+    task = Task(subject, target, subject.ask([subject.whole])[0], np.random.default_rng(0))
+    plan = SlalomMethod(samples=100).plan(task)
+    keys = [subject.encode(question)[0][0].key for question in plan]
+    held_out = task.memory["held_out"]
+    assert held_out > 2
+    assert not set(keys[:held_out]) & set(keys[held_out:])
+
+
+def test_shapley_errors_do_not_explode_without_a_background() -> None:
+    truth = ExactSlalom(noise=0.05)
+    e = piste.explain(truth, truth.text, samples=600)
+    assert e.surrogate.weight == 0
+    assert np.median(e.errors["shapley"]) < np.std(e.scores["shapley"])
+
+
+def test_a_constant_function_is_soon_settled() -> None:
+    e = piste.explain(
+        lambda texts: [0.0] * len(texts), "one two three four five six", samples="auto"
+    )
+    assert e.calls < 200
+    assert np.allclose(e.scores["shapley"], 0)

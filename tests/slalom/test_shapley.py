@@ -101,3 +101,10 @@ def test_bad_input() -> None:
         slalom.shapley([np.nan], [0.0])
     with pytest.raises(PisteError, match="copies"):
         slalom.shapley([1.0], [0.0], counts=[0])
+
+
+@pytest.mark.parametrize("weight", [1e-10, 1e-7])
+def test_a_tiny_background_still_counts(weight: float) -> None:
+    v, s = np.array([1.0, 2.0, 3.0, -1.0]), np.array([0.0, 3.0, -3.0, 1.0])
+    phi, _ = brute_force(v, s, (weight, 5.0), empty=0.0)
+    np.testing.assert_allclose(slalom.shapley(v, s, background=(weight, 5.0)), phi, atol=1e-8)

@@ -72,6 +72,10 @@ def check_text(input: object) -> tuple[str, ...]:
                 f"A text is wanted, but {shorten(text)} of type {type(text).__name__} came: "
                 "convert it to str first."
             )
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise PisteError(
+                f"The text {shorten(text)} holds half characters (surrogates): decode it as UTF-8."
+            )
     if not any(text.strip() for text in texts):
         raise PisteError("The text is empty: there is nothing to explain, give at least one word.")
     return texts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,12 @@ class OutputReader:
                 "outputs per text."
             )
         verdict = look_like_probabilities(answers)
+        if not self.labels:
+            self.labels = ("score",) if columns == 1 else tuple(map(str, range(columns)))
         if self.reading is None:
-            varied = len(answers) > 1 and np.ptp(answers) > 0
-            self.reading = "probabilities" if verdict or (verdict is None and varied) else "logits"
+            if verdict is None and (len(answers) < 3 or np.ptp(answers) == 0):
+                return  # too little to tell: read as they are, and look again at the next input
+            self.reading = "logits" if verdict is False else "probabilities"
         if self.exclusive is None:
             sums_to_one = verdict is True
             independent = columns == 1 or (self.reading == "probabilities" and not sums_to_one)
@@ -63,8 +67,6 @@ class OutputReader:
             # One column of scores may be log-odds or any other number: no probability is claimed.
             number = columns == 1 and self.reading == "logits"
             self.kind = "regression" if number else "classes" if self.exclusive else "labels"
-        if not self.labels:
-            self.labels = ("score",) if columns == 1 else tuple(map(str, range(columns)))
 
     def logits(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.reading != "probabilities" or not np.isfinite(answers).all():
@@ -157,6 +159,8 @@ class TextSubject(Subject):
         self._text = text
         spans = word_spans(text) if units == "words" else sentence_spans(text)
         self._spans: list[Span] = spans
+        # What stands before the first unit when it is asked behind another one.
+        self._blank = " " if any(a[1] < b[0] for a, b in pairwise(spans)) else ""
         self.units = tuple(Unit(text[start:end], start, end) for start, end in spans)
         if not self.units:
             raise PisteError("The text has no words: there is nothing to explain.")
@@ -179,7 +183,7 @@ class TextSubject(Subject):
         for place, unit in enumerate(sequence):
             start, end = self._spans[unit]
             if place:
-                gap = self._text[self._spans[unit - 1][1] : start] if unit else ""
+                gap = self._text[self._spans[unit - 1][1] : start] if unit else self._blank
                 last = self._text[self._spans[sequence[place - 1]][1] - 1]
                 glued = not gap and sequence[place - 1] != unit - 1
                 if glued and last.isalnum() and self._text[start].isalnum():

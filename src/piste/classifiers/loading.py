@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from piste import zoo
 from piste.classifiers.base import Classifier, OutputKind
@@ -101,7 +102,7 @@ def _from_name(source: str, tokenizer: Any, device: str, name: str | None) -> Te
                 place, use_safetensors=True, output_loading_info=True, **options
             )
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(place)
-    except (OSError, ValueError, ImportError, KeyError) as problem:
+    except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as problem:
         first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise PisteError(
             f"No classifier could be loaded from {source!r}: it is neither a bundled model "
@@ -124,8 +125,13 @@ def _from_memory(model: Any, tokenizer: Any, device: str, name: str | None) -> T
             f"A model of type {type(model).__name__} came without its tokenizer: call "
             "piste.load(model, tokenizer)."
         )
+    if isinstance(tokenizer, (str, Path)):
+        raise PisteError(
+            f"The tokenizer itself is wanted, but {shorten(tokenizer)} came: load it with "
+            "AutoTokenizer.from_pretrained."
+        )
     place = next(model.parameters()).device
-    if device != "auto" and torch.device(device).type != place.type:
+    if device != "auto" and device.split(":")[0] != place.type:
         raise PisteError(
             f"device={device!r} was asked for a model that lives on {place}: Piste does not move "
             f"a model of yours, call model.to({device!r}) first."

@@ -68,7 +68,11 @@ def pad_rows(questions: Sequence[Question], layout: Layout, pad: int | None) -> 
 
 
 def unused_id(rows: Sequence[NDArray[np.int64]]) -> int:
-    """The smallest token id that occurs in no row: a stand-in that can't be mistaken for text."""
+    """The smallest token id that occurs in no row: a stand-in that can't be mistaken for text.
+
+    >>> unused_id([np.array([0, 2]), np.array([1, 4])])
+    3
+    """
     used = np.unique(np.concatenate(rows))
     gaps = np.nonzero(used != np.arange(len(used)))[0]
     return int(gaps[0]) if len(gaps) else len(used)
@@ -77,10 +81,20 @@ def unused_id(rows: Sequence[NDArray[np.int64]]) -> int:
 class PaddedRunner:
     """Answers token questions through a forward function, padding as the model bears it."""
 
-    def __init__(self, forward: Forward, *, pad: int | None, side: str, positions: bool) -> None:
+    def __init__(
+        self,
+        forward: Forward,
+        *,
+        pad: int | None,
+        side: str,
+        positions: bool,
+        vocabulary: int | None = None,
+    ) -> None:
         self.forward = forward
         self.pad = pad
         self.layout: Layout | None = None
+        self._vocabulary = vocabulary
+        self._tried_length = 0
         left = [LEFT_WITH_POSITIONS, LEFT] if positions else [LEFT]
         # Right padding is the cheapest to get right; the tokenizer's own side decides a tie.
         self._candidates = [*left, RIGHT] if side == "left" else [RIGHT, *left]
@@ -88,13 +102,23 @@ class PaddedRunner:
     def answer(self, questions: Sequence[Question]) -> torch.Tensor:
         """Answers to one batch, in order."""
         lengths = [question.length for question in questions]
-        layout = self.layout
-        if len(questions) == 1 or (layout is None and len(set(lengths)) == 1):
+        if len(questions) == 1:
             return self._plain(questions)
-        if layout is None:
-            layout = self.settle(questions)
+        if max(lengths) > 4 * self._tried_length:
+            # What was tried on short rows need not hold for long ones.
+            self.settle([max(questions, key=_length), min(questions, key=_length)])
+        return self._answer(questions, lengths, self.layout or ALONE)
+
+    def _answer(
+        self, questions: Sequence[Question], lengths: list[int], layout: Layout
+    ) -> torch.Tensor:
         if layout.side is not None:
-            return self.forward(pad_rows(questions, layout, self.pad))
+            unclear = self._unclear(questions)
+            if not unclear:
+                return self.forward(pad_rows(questions, layout, self.pad))
+            if self.pad is not None and len(unclear) < len(questions):
+                return self._apart(questions, unclear, layout)
+            layout = EQUAL
         answers: dict[int, torch.Tensor] = {}
         for length in sorted(set(lengths)):
             chosen = [n for n, own in enumerate(lengths) if own == length]
@@ -111,17 +135,48 @@ class PaddedRunner:
         scale = float(truth.abs().max().clamp_min(1e-6))
         precision = torch.finfo(truth.dtype).eps if truth.is_floating_point() else 1e-7
         tolerance = scale * max(200 * precision if precision < 1e-5 else 8 * precision, 2e-5)
-        self.layout = ALONE
-        for layout in (*self._candidates, EQUAL):
-            self.layout = layout
+        lengths = [question.length for question in questions]
+        self._tried_length = max(lengths)
+        for layout in (*([self.layout] if self.layout else self._candidates), EQUAL):
             try:
-                difference = float((self.answer(questions) - truth).abs().max())
+                difference = float((self._answer(questions, lengths, layout) - truth).abs().max())
             except (ValueError, RuntimeError, IndexError, TypeError):
                 continue  # this model does not bear that layout; the next one is tried
             if difference <= tolerance:
+                self.layout = layout
                 return layout
         self.layout = ALONE
         return ALONE
 
+    def _unclear(self, questions: Sequence[Question]) -> list[int]:
+        """Rows in which padding could not be told from text.
+
+        All of them if no id is free to pad with; those that consist of nothing but the pad id.
+        """
+        rows = [question.payload[0] for question in questions]
+        if self.pad is None:
+            free = self._vocabulary is None or unused_id(rows) < self._vocabulary
+            return [] if free else list(range(len(rows)))
+        return [number for number, row in enumerate(rows) if (row == self.pad).all()]
+
+    def _apart(
+        self, questions: Sequence[Question], unclear: list[int], layout: Layout
+    ) -> torch.Tensor:
+        """The clear rows together, the others one by one."""
+        clear = [number for number in range(len(questions)) if number not in unclear]
+        rows = dict(
+            zip(
+                clear,
+                self.forward(pad_rows([questions[n] for n in clear], layout, self.pad)),
+                strict=True,
+            )
+        )
+        rows |= {number: self._plain([questions[number]])[0] for number in unclear}
+        return torch.stack([rows[number] for number in range(len(questions))])
+
     def _plain(self, questions: Sequence[Question]) -> torch.Tensor:
         return self.forward(pad_rows(questions, RIGHT, self.pad))
+
+
+def _length(question: Question) -> int:
+    return question.length

@@ -12,7 +12,8 @@ from piste.errors import PisteError, shorten
 Reading: TypeAlias = Literal["logits", "probabilities"]
 READINGS = ("auto", "logits", "probabilities")
 
-# Probabilities of exactly 0 or 1 have no finite log-odds; single precision ends about here.
+# Probabilities of exactly 0 or 1 have no finite log-odds: they are taken for the last ones that
+# single precision can tell from them.
 SMALLEST = 1e-7
 
 
@@ -20,10 +21,9 @@ def as_matrix(answers: Any, rows: int) -> NDArray[np.float64]:
     """Whatever a function returned as a float matrix, questions × outputs, or a clear refusal."""
     answers = getattr(answers, "logits", answers)
     if hasattr(answers, "detach"):
-        answers = answers.detach().cpu()
-        answers = answers.float() if answers.is_floating_point() else answers
+        answers = answers.detach().cpu().double()
     if isinstance(answers, (list, tuple)) and answers and hasattr(answers[0], "detach"):
-        answers = [answer.detach().cpu().numpy() for answer in answers]
+        answers = [answer.detach().cpu().double().numpy() for answer in answers]
     try:
         if answers is None:  # numpy would read it as NaN
             raise TypeError
@@ -69,5 +69,5 @@ def to_logits(answers: NDArray[np.float64], *, exclusive: bool) -> NDArray[np.fl
             f"The function's outputs are read as probabilities, but {wrong:g} came: load it with "
             "outputs='logits' if they are scores."
         )
-    inside = np.clip(answers, SMALLEST, 1 - SMALLEST)
+    inside = np.where(answers <= 0, SMALLEST, np.where(answers >= 1, 1 - SMALLEST, answers))
     return np.log(inside) if exclusive else np.log(inside) - np.log1p(-inside)

@@ -45,8 +45,8 @@ def word_spans(text: str) -> list[Span]:
     ["Don't", 'stop', '...', 'now', '.']
     """
     spans: list[Span] = []
-    for match in _PLAIN_WORD.finditer(text):
-        if not _CJK.search(match.group()):
+    for match in _PLAIN_WORD.finditer(_marks_as_letters(text)):
+        if not _CJK.search(text, *match.span()):
             spans.append(match.span())
             continue
         # Scripts without blanks have no words to see: every character is a unit of its own.
@@ -60,6 +60,11 @@ def word_spans(text: str) -> list[Span]:
         if start < match.end():
             spans.append((start, match.end()))
     return spans
+
+
+def _marks_as_letters(text: str) -> str:
+    """Combining marks belong to the letter before them; regular expressions don't know that."""
+    return "".join("a" if unicodedata.category(c)[0] == "M" else c for c in text)
 
 
 def sentence_spans(text: str) -> list[Span]:

@@ -49,7 +49,8 @@ class TextClassifier(TokenClassifier):
         self.labels = tuple(str(named.get(k, named.get(str(k), k))) for k in range(count))
         stated = getattr(self.config, "problem_type", None)
         self.kind = _KINDS.get(stated, "regression" if count == 1 else "classes")
-        self._accepted = set(inspect.signature(model.forward).parameters)
+        self._accepted = _accepted_inputs(model)
+        self._bare_frame: bool | None = None
         # The model's own pad id counts, not the tokenizer's: decoders look for it when they pool.
         pad = getattr(self.config.get_text_config(), "pad_token_id", None)
         self._runner = PaddedRunner(
@@ -57,6 +58,7 @@ class TextClassifier(TokenClassifier):
             pad=pad if isinstance(pad, int) and pad >= 0 else None,
             side=getattr(tokenizer, "padding_side", "right"),
             positions="position_ids" in self._accepted,
+            vocabulary=_vocabulary(model),
         )
 
     @property
@@ -65,22 +67,45 @@ class TextClassifier(TokenClassifier):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Evaluation mode without gradients; every module's own mode comes back afterwards."""
-        training = [module for module in self.model.modules() if module.training]
+        """Evaluation mode without gradients; every module comes back as it was.
+
+        Not only its mode: some models exchange their own parts when they meet a short sequence,
+        and draw random weights for that.
+        """
+        before = [(module, *_state(module)) for module in self.model.modules()]
         try:
-            for module in training:
+            for module, *_ in before:
                 module.training = False
-            with torch.inference_mode():
+            with torch.inference_mode(), torch.random.fork_rng(devices=[]):
                 yield
         finally:
-            for module in training:
-                module.training = True
+            for module, parts, plain in before:
+                if dict(module._modules) != parts:
+                    module._modules.clear()
+                    module._modules.update(parts)
+                module.__dict__.update(plain)
 
     def prepare(self, subject: TokenSubject) -> None:
         """Learn once how this model bears padding, on the first input that comes along."""
         if self._runner.layout is None:
-            with self.session():
-                self._runner.settle(probe_questions(subject))
+            probes = probe_questions(subject)
+            if len({probe.length for probe in probes}) > 1:
+                with self.session():
+                    self._runner.settle(probes)
+        if subject.can_be_empty:
+            subject.can_be_empty = self._reads_nothing(subject)
+
+    def _reads_nothing(self, subject: TokenSubject) -> bool:
+        """Whether the bare frame can be asked: some models fail on very short sequences."""
+        if self._bare_frame is None:
+            (question, _) = subject.encode([])[0]
+            try:
+                with self.session():
+                    self.answer([question])
+                self._bare_frame = True
+            except (RuntimeError, IndexError, ValueError):
+                self._bare_frame = False
+        return self._bare_frame
 
     def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
         logits = self._runner.answer(questions)
@@ -110,7 +135,7 @@ class TextClassifier(TokenClassifier):
         if "use_cache" in self._accepted:
             accepted["use_cache"] = False
         try:
-            output = self._with_pad(batch.pad)(**accepted)
+            output = self._with_pad(batch.pad, len(batch.ids))(**accepted)
         except IndexError as problem:
             raise PisteError(
                 f"The model failed on a sequence of {batch.ids.shape[1]} tokens ({problem}): is "
@@ -118,12 +143,12 @@ class TextClassifier(TokenClassifier):
             ) from problem
         return _check_logits(getattr(output, "logits", None), len(batch.ids), self.model)
 
-    def _with_pad(self, pad: int) -> Any:
+    def _with_pad(self, pad: int, rows: int) -> Any:
         """The model, told what padding is if it has no pad token of its own.
 
         A shallow copy shares all weights but has a config of its own, so the user's stays as is.
         """
-        if self._runner.pad is not None:
+        if self._runner.pad is not None or rows == 1:
             return self.model
         twin = copy.copy(self.model)
         twin.config = self._own_config
@@ -131,16 +156,38 @@ class TextClassifier(TokenClassifier):
         return twin
 
 
+def _vocabulary(model: Any) -> int | None:
+    """How many token ids the model knows."""
+    embeddings = getattr(model, "get_input_embeddings", lambda: None)()
+    return getattr(embeddings, "num_embeddings", None)
+
+
+def _accepted_inputs(model: Any) -> set[str]:
+    """Names the model's forward takes; a wrapper that only passes on takes the usual ones."""
+    names = set(inspect.signature(model.forward).parameters)
+    if "input_ids" in names:
+        return names
+    return names | {"input_ids", "attention_mask", "token_type_ids"}
+
+
 def probe_questions(subject: TokenSubject) -> list[Question]:
     """A few short questions of different length, to try ways of padding on."""
     few = list(range(min(len(subject), 24)))
-    sequences = [few, few[: (len(few) + 1) // 2], [0], [0, 0], [0, 0, 0, 0, 0]]
+    shortest = min(few, key=lambda unit: subject.units[unit].tokens)
+    sequences = [few, few[: (len(few) + 1) // 2], *([shortest] * times for times in (1, 2, 5))]
     probes = {}
     for sequence in sequences:
-        if sum(subject.units[unit].tokens for unit in sequence) <= (subject.limit or 10**9):
+        if subject.limit is None or sum(subject.units[k].tokens for k in sequence) <= subject.limit:
             (question, _) = subject.encode(sequence)[0]
             probes[question.key] = question
     return list(probes.values())
+
+
+def _state(module: torch.nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A module's parts and its plain attributes (training mode, attention type …)."""
+    plain = (bool, int, float, str, type(None))
+    attributes = {name: value for name, value in vars(module).items() if isinstance(value, plain)}
+    return dict(module._modules), attributes
 
 
 def _check_logits(logits: Any, rows: int, model: Any) -> torch.Tensor:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -45,13 +46,18 @@ class TokenClassifier(Classifier):
             if long == "truncate":
                 tokens = read_tokens(self.tokenizer, texts, limit=self.limit)
                 notes["truncated_tokens"] = notes["tokens"] - len(tokens)
-                notes["truncated_after_character"] = max(t.end for t in tokens if not t.fixed)
+                notes["truncated_side"] = getattr(self.tokenizer, "truncation_side", "right")
         if all(token.fixed for token in tokens):
             raise PisteError(
                 "The text holds only special tokens or nothing the tokenizer knows: "
                 "there is no unit to explain, give at least one word."
             )
         subject = TokenSubject(self, input, texts, tokens, units, notes)
+        if subject.limit is not None and subject.limit < 1:
+            raise PisteError(
+                f"The model reads at most {self.limit} tokens, which its special tokens fill "
+                "already: check model_max_length of the tokenizer."
+            )
         self.prepare(subject)
         return subject
 
@@ -78,6 +84,26 @@ def read_tokens(tokenizer: Any, texts: Sequence[str], limit: int | None = None) 
     options: dict[str, Any] = {"verbose": False}
     if limit is not None:
         options |= {"truncation": True, "max_length": limit}
+    with _unchanged(tokenizer):
+        return _read_tokens(tokenizer, texts, options)
+
+
+@contextmanager
+def _unchanged(tokenizer: Any) -> Iterator[None]:
+    """Fast tokenizers remember the truncation and padding of a call: put back what was there."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        yield
+        return
+    truncation, padding = backend.truncation, backend.padding
+    try:
+        yield
+    finally:
+        backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
+        backend.no_padding() if padding is None else backend.enable_padding(**padding)
+
+
+def _read_tokens(tokenizer: Any, texts: Sequence[str], options: dict[str, Any]) -> list[Token]:
     if getattr(tokenizer, "is_fast", False):
         encoded = tokenizer(*texts, return_offsets_mapping=True, **options)
         spans = encoded["offset_mapping"]
@@ -249,8 +275,6 @@ class TokenSubject(Subject):
     ) -> list[tuple[Question, float]]:
         """Cut a body that is too long into windows of equal size, each with the whole frame."""
         assert self.limit is not None
-        if self.limit < 1:
-            self.classifier.accept_length(length)
         pieces = -(-length // self.limit)
         edges = np.linspace(0, length, pieces + 1).astype(int)
         ends = np.cumsum([len(body) for body in bodies])

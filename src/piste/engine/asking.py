@@ -75,6 +75,11 @@ class Engine:
                     waiting += self._smaller(batch)
                     continue
                 _check_finite(rows, batch)
+                if len(rows[0]) != len(next(iter(self._answers.values()), rows[0])):
+                    raise PisteError(
+                        f"The classifier gave {len(rows[0])} outputs now and another number "
+                        "before: one row per question with always the same columns is wanted."
+                    )
                 for question, row in zip(batch, rows, strict=True):
                     self._answers[question.key] = row
                 self.asked += len(batch)

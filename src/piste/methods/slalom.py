@@ -40,7 +40,7 @@ class SlalomMethod:
     solver: str = "newton"
     share: str = "type"
     ridge: Ridge = "auto"
-    background: bool = True
+    background: bool | Literal["auto"] = "auto"
     max_samples: int = 4000
     epochs: int = 60
 
@@ -56,7 +56,8 @@ class SlalomMethod:
             value = getattr(self, name)
             if name == "samples" and value in ("auto", None):
                 continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not whole or value < 1:
                 raise PisteError(f"{name}={value!r} is wrong: a whole number above 0 is wanted.")
 
     @property
@@ -77,7 +78,7 @@ class SlalomMethod:
 
     def _first_round(self, task: Task) -> list[Sequence1D]:
         n, memory = len(task.subject), task.memory
-        seen: sampling.Seen = {np.arange(n, dtype=np.int32).tobytes()}
+        seen: sampling.Seen = {sampling.key_of(task.subject.types)}
         memory["seen"] = seen
         if self.samples == "auto":
             total = min(FIRST_ROUND, self.max_samples)
@@ -96,7 +97,7 @@ class SlalomMethod:
         if task.subject.can_be_empty and self.background:
             fixed.append([])
         count = max(total - len(held_out) - len(fixed) - int(self.short_only), 1)
-        drawn = sampling.draw(self.sampler, n, count, task.rng, seen)
+        drawn = sampling.draw(self.sampler, n, count, task.rng, seen, task.subject.types)
         if self.short_only and not drawn:  # a single unit is short enough
             fixed.append(task.subject.whole)
         return [*held_out, *fixed, *drawn]
@@ -104,7 +105,7 @@ class SlalomMethod:
     def _held_out(self, task: Task, count: int, seen: sampling.Seen) -> list[Sequence1D]:
         """Removals of every size; for short questions only as many units as can be read."""
         subject = task.subject
-        questions = sampling.draw("subsets", len(subject), count, task.rng, seen)
+        questions = sampling.draw("subsets", len(subject), count, task.rng, seen, subject.types)
         if subject.fits or subject.limit is None or not self.short_only:
             return list(questions)
         tokens = np.array([unit.tokens for unit in subject.units])
@@ -127,7 +128,9 @@ class SlalomMethod:
             return []
         memory["linear"], memory["r2"] = linear, fidelity.r2
         count = min(asked, self.max_samples - asked)
-        more = sampling.draw(self.sampler, len(task.subject), count, task.rng, memory["seen"])
+        more = sampling.draw(
+            self.sampler, len(task.subject), count, task.rng, memory["seen"], task.subject.types
+        )
         if not more:
             memory["stopped"] = "every question there is was asked"
         return list(more)
@@ -137,7 +140,8 @@ class SlalomMethod:
     ) -> str | None:
         if "linear" in memory:
             # Not of ranks: the order of the many units that hardly count never settles.
-            agreement = float(np.corrcoef(linear, memory["linear"])[0, 1])
+            moving = min(np.ptp(linear), np.ptp(memory["linear"])) > 0
+            agreement = float(np.corrcoef(linear, memory["linear"])[0, 1]) if moving else 1.0
             if agreement >= SETTLED_SCORES and fidelity.r2 - memory["r2"] < SETTLED_R2:
                 return f"scores settled (correlation {agreement:.3f} between rounds)"
         errors = found.errors["value"][found.active]

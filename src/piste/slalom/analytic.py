@@ -110,7 +110,10 @@ def fit_analytic(ask: Ask, n: int) -> AnalyticFit:
     if n == 1:
         return AnalyticFit(Slalom(values, np.zeros(1)), 1, (), ())
     pairs = pair_questions(values)
-    return solve_analytic(values, pairs, np.asarray(ask(pairs), dtype=np.float64))
+    answers = np.asarray(ask(pairs), dtype=np.float64)
+    if answers.shape != (len(pairs), *values.shape[1:]) or not np.isfinite(answers).all():
+        raise PisteError(f"ask must return {len(pairs)} finite answers for {len(pairs)} pairs.")
+    return solve_analytic(values, pairs, answers)
 
 
 def _columns(values: Floats) -> Floats:

@@ -72,7 +72,7 @@ def fit(
     outputs: ArrayLike,
     *,
     solver: Solver = "newton",
-    background: bool = False,
+    background: bool | Literal["auto"] = False,
     ridge: Ridge = 0.0,
     **options: Any,
 ) -> Fit:
@@ -80,7 +80,8 @@ def fit(
 
     ``counts`` is questions × types (how often each type occurs), ``outputs`` has one number per
     question, or one per class (then importances are shared, C.1). ``ridge`` is a number, a pair
-    (on importances, on values), or "auto": found by marginal likelihood. Options of "sgd":
+    (on importances, on values), or "auto": found by marginal likelihood. ``background="auto"``
+    keeps a background only if its weight is at least twice its standard error. Options of "sgd":
     epochs, learning_rate, batch, seed; of "newton": max_iterations.
 
     >>> rng = np.random.default_rng(0)
@@ -90,9 +91,20 @@ def fit(
     >>> bool(np.allclose(found.values, truth.values))
     True
     """
-    matrix, answers = _check(counts, outputs, background)
+    if background not in (True, False, "auto"):
+        raise PisteError(f"background={background!r} is wrong: True, False or 'auto' is wanted.")
+    matrix, answers = _check(counts, outputs, bool(background))
     with threads_for(matrix.size):
-        return _fit(matrix, answers, solver, background, ridge, options)
+        found = _fit(matrix, answers, solver, bool(background), ridge, options)
+        if background == "auto" and matrix.any(axis=1).all() and not _is_significant(found):
+            return _fit(matrix, answers, solver, False, ridge, options)
+        return found
+
+
+def _is_significant(fit: Fit) -> bool:
+    """Whether the background's weight stands out from its own error."""
+    error = float(np.linalg.norm(fit.curvature.directions(0)[int(fit.active.sum())]))
+    return fit.slalom.weight > 2 * error
 
 
 def _fit(
@@ -145,10 +157,14 @@ def _ridge(ridge: Ridge) -> tuple[float, float] | None:
         if ridge == "auto":
             return None
         raise PisteError(f"ridge={ridge!r} is unknown: give 'auto', a number or a pair.")
-    pair = (ridge, ridge) if isinstance(ridge, (int, float)) else tuple(ridge)
-    if len(pair) != 2 or min(pair) < 0:
-        raise PisteError(f"ridge={ridge!r} is wrong: one or two numbers ≥ 0 are wanted.")
-    return float(pair[0]), float(pair[1])
+    try:
+        numbers = np.broadcast_to(np.asarray(ridge, dtype=np.float64), 2)
+        pair = float(numbers[0]), float(numbers[1])
+    except (TypeError, ValueError):
+        pair = (-1.0, -1.0)
+    if not min(pair) >= 0:
+        raise PisteError(f"ridge={ridge!r} is wrong: 'auto', or one or two numbers ≥ 0 are wanted.")
+    return pair
 
 
 def _check(counts: ArrayLike, outputs: ArrayLike, background: bool) -> tuple[Floats, Floats]:

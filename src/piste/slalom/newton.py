@@ -26,6 +26,9 @@ _TINY = 1e-13
 # importances fall. So the values' spread is estimated as if this many more units had values of the
 # size of the model's own outputs; it costs a point of R² at most and keeps both scores readable.
 _DOUBT = 20.0
+# Likewise for importances, as if this many more units had a spread of 1: where the data say little
+# of them, their prior must not shrink to a point that claims to know.
+_DOUBT_S = 5.0
 _EXACT = 1e-24  # a relative squared error that is only rounding
 
 
@@ -192,7 +195,7 @@ def _descend(
     ridge: tuple[float, float],
     damping: float,
     budget: int,
-    enough: float = 1e-9,
+    enough: float = 1e-7,
 ) -> tuple[_Point, float, int, bool]:
     """Up to ``budget`` damped steps; the last return says whether gains fell below ``enough``."""
     for used in range(budget):
@@ -250,14 +253,12 @@ def _evidence(
     """One fixed-point update of (λ_s, λ_v) and of the values' prior mean."""
     known_s, known_v = _known(problem, point, ridge, _curvature(problem, point, ridge))
     noise = point.rss / _free(problem, known_s + known_v)
-    noise = max(noise, 1e-14 * max(float(problem.outputs.var()), 1e-300))
+    noise = max(noise, 1e-20 * max(float(problem.outputs.var()), 1e-300))
     outputs = float(problem.outputs.var()) * problem.outputs.shape[1]
     spread_v = (point.spread + _DOUBT * outputs) / (known_v + _DOUBT * problem.dimensions)
-    strengths = (
-        noise * known_s / max(float(point.s @ point.s), 1e-12),
-        noise / max(spread_v, 1e-12),
-    )
-    bounded = (float(np.clip(strengths[0], 1e-16, 1e8)), float(np.clip(strengths[1], 1e-16, 1e8)))
+    spread_s = (float(point.s @ point.s) + _DOUBT_S) / (known_s + _DOUBT_S)
+    strengths = (noise / spread_s, noise / max(spread_v, 1e-12))
+    bounded = (float(np.clip(strengths[0], 1e-24, 1e8)), float(np.clip(strengths[1], 1e-24, 1e8)))
     return bounded, point.linear[: len(point.s)].mean(axis=0)
 
 

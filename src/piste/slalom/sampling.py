@@ -20,35 +20,47 @@ MOST_DELETIONS = 5
 
 
 def draw(
-    sampler: str, n: int, count: int, rng: np.random.Generator, seen: Seen | None = None
+    sampler: str,
+    n: int,
+    count: int,
+    rng: np.random.Generator,
+    seen: Seen | None = None,
+    types: Indices | None = None,
 ) -> list[Indices]:
     """``count`` new questions about n units (fewer if there are no more), none in ``seen``.
 
     ``short``: a few units each; ``deletion``: all but 1 to 5; ``subsets``: every size between;
     ``mix``: a quarter short, the rest subsets. ``seen`` learns what was drawn.
+    With ``types`` two questions are the same if the same kinds of units stand in the same order.
 
     >>> sorted(q.tolist() for q in draw("deletion", 3, 9, np.random.default_rng(0)))
     [[0], [0, 1], [0, 2], [1], [1, 2], [2]]
     """
     seen = set() if seen is None else seen
+    types = np.arange(n) if types is None else types
     if sampler == "mix":
-        few = draw("short", n, count // 4, rng, seen)
-        return few + draw("subsets", n, count - len(few), rng, seen)
+        few = draw("short", n, count // 4, rng, seen, types)
+        return few + draw("subsets", n, count - len(few), rng, seen, types)
     if n <= 14 and 2**n - 2 <= 4 * count:
-        return _from_all(sampler, n, count, rng, seen)
+        return _from_all(sampler, types, count, rng, seen)
     found: list[Indices] = []
     stream = _STREAMS[sampler](n, rng)
     # Long runs of repeats mean that this sampler has nothing new left to say.
     for question in islice(stream, 20 * count + 1000):
         if len(found) >= count:
             break
-        if _new(question, seen):
+        if _new(types[question], seen):
             found.append(question)
     return found
 
 
-def _new(question: Indices, seen: Seen) -> bool:
-    key = question.astype(np.int32).tobytes()
+def key_of(kinds: Indices) -> bytes:
+    """What makes two questions the same: the kinds of their units, in order."""
+    return kinds.astype(np.int32).tobytes()
+
+
+def _new(kinds: Indices, seen: Seen) -> bool:
+    key = key_of(kinds)
     if key in seen:
         return False
     seen.add(key)
@@ -56,9 +68,10 @@ def _new(question: Indices, seen: Seen) -> bool:
 
 
 def _from_all(
-    sampler: str, n: int, count: int, rng: np.random.Generator, seen: Seen
+    sampler: str, types: Indices, count: int, rng: np.random.Generator, seen: Seen
 ) -> list[Indices]:
     """Few units have few subsets: list those the sampler could give and take them in turn."""
+    n = len(types)
     numbers = np.arange(1, 2**n - 1)[:, None]
     masks = (numbers >> np.arange(n)) & 1
     sizes = masks.sum(axis=1)
@@ -68,7 +81,7 @@ def _from_all(
         masks = masks[sizes >= n - MOST_DELETIONS]
     order = rng.permutation(len(masks))
     questions = (np.nonzero(masks[row])[0] for row in order)
-    return list(islice((q for q in questions if _new(q, seen)), count))
+    return list(islice((q for q in questions if _new(types[q], seen)), count))
 
 
 def _short(n: int, rng: np.random.Generator) -> Iterator[Indices]:

@@ -107,7 +107,8 @@ def _directions(fit: Fit, class_: int) -> _Changes:
     importances[fit.active] = factor[:count] - scale
     values[fit.active] = factor[count + background : 2 * count + background]
     weight = mass = np.zeros(factor.shape[1])
-    if background:
+    # At weight 0 the background only speaks where nothing else does: no score depends on it.
+    if background and fit.slalom.weight > 0:
         base = float(np.atleast_1d(np.asarray(fit.slalom.base))[class_])
         weight = factor[count] - fit.slalom.weight * scale
         mass = factor[-1] - fit.slalom.weight * base * scale

@@ -48,8 +48,8 @@ def _nodes(
     """Chunks of the tensor grid over t and q."""
     players = len(weights)
     total = background + float(weights @ counts)
-    # Where subsets may be as light as the lightest player (or the background), t must reach far.
-    least = background if background > 1e-9 * total else weights.min()
+    # Where subsets may be as light as the background or the lightest player, t must reach far.
+    least = min(background, weights.min()) if background > 0 else weights.min()
     low, high = np.log((1e-8 if coarse else 1e-13) / total), np.log(45.0 / max(least, 1e-300))
     step = _COARSE_STEP if coarse else _STEP
     log_t = np.arange(low, high + step, step)
@@ -96,6 +96,10 @@ def _game(
     if not (np.isfinite(v).all() and np.isfinite(s).all()):
         raise PisteError("Values and importances must be finite numbers.")
     weight, value = background
+    if not weight >= 0 or not np.isfinite(value):
+        raise PisteError(
+            f"The background {background!r} is wrong: a weight ≥ 0 and a finite value."
+        )
     # A common factor of all weights changes nothing; this keeps e^s in range.
     shift = s.max()
     copies = np.ones(len(v)) if counts is None else np.asarray(counts, dtype=np.float64)
