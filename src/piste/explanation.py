@@ -109,7 +109,7 @@ class Explanation:
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Plain parts, so that results can be pickled and copied; a target's function stays."""
+        """Plain parts, so that results can be pickled and copied, without a target's function."""
         state = {
             name: dict(value) if isinstance(value, MappingProxyType) else value
             for name, value in self.__dict__.items()

@@ -35,7 +35,6 @@ class Token:
     segment: int
     word: int | None
     fixed: bool
-    text: str = ""
 
 
 def word_spans(text: str) -> list[Span]:

@@ -27,8 +27,6 @@ class Engine:
     def __init__(self, classifier: Classifier, progress: Progress | None = None) -> None:
         self.classifier = classifier
         self.progress = progress or Progress(False)
-        self.asked = 0
-        """How many distinct questions went to the model so far."""
         self._answers: dict[bytes | str, NDArray[np.float64]] = {}
         self._budget = classifier.budget
         self._used: dict[int, set[bytes | str]] = {}
@@ -82,7 +80,6 @@ class Engine:
                     )
                 for question, row in zip(batch, rows, strict=True):
                     self._answers[question.key] = row
-                self.asked += len(batch)
                 self.progress.advance(len(batch))
 
     def _smaller(self, batch: list[Question]) -> list[list[Question]]:
