@@ -74,6 +74,13 @@ def explain(
     ] = None,
     samples: Annotated[str | None, typer.Option(help="How many questions to ask, or auto.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+    runtime: Annotated[
+        str,
+        typer.Option(help="What runs the model: torch, torch-int8, onnx, openvino … (see docs)."),
+    ] = "torch",
+    cache: Annotated[
+        Path | None, typer.Option(help="Keep answers in this folder for later runs.")
+    ] = None,
     long: Annotated[
         str, typer.Option(help="A text longer than the model reads: error, truncate or windows.")
     ] = "error",
@@ -98,11 +105,12 @@ def explain(
     # Names are checked inside, with a sentence for the user.
     options |= {"units": units, "long": long, "samples": _samples(samples)}
     explanation = piste.explain(
-        piste.load(model),
+        piste.load(model, runtime=runtime),
         given if pair is None else (given, pair),
         method=method,
         target=target,
         seed=seed,
+        cache=cache,
         **options,
     )
     if as_json:

@@ -25,3 +25,14 @@ def shorten(thing: object, limit: int = 60) -> str:
     """A value as it may stand in an error sentence: on one line, never endless."""
     text = " ".join(repr(thing).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def is_out_of_memory(problem: Exception) -> bool:
+    """Whether an error says that memory is full, on the processor or on a card.
+
+    >>> is_out_of_memory(RuntimeError("CUDA out of memory")), is_out_of_memory(ValueError("no"))
+    (True, False)
+    """
+    words = str(problem).lower()
+    full = "out of memory" in words or "can't allocate memory" in words
+    return isinstance(problem, MemoryError) or (isinstance(problem, RuntimeError) and full)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal, overload
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
 from piste.classifiers import Classifier, load
-from piste.engine import Engine, Progress, ProgressOption
+from piste.engine import AnswerCache, Engine, Progress, ProgressOption
 from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, Task, make
-from piste.subject import LongChoice, Subject, TextInput, UnitKind
+from piste.subject import LongChoice, Sequence1D, Subject, TextInput, UnitKind
 from piste.target import TargetChoice, probabilities, resolve
 
-Samples = int | Literal["auto"] | None
+Samples: TypeAlias = int | Literal["auto"] | None
+CacheOption: TypeAlias = str | Path | AnswerCache | None
+Plan: TypeAlias = list[Sequence1D]
+
+# Units asked about in one wave of inputs: many batches, and a few hundred megabytes at most.
+_WAVE = 1_000_000
+_SOLVERS = os.cpu_count() or 1
 
 
 @overload
@@ -32,6 +42,7 @@ def explain(
     seed: int = ...,
     long: LongChoice = ...,
     progress: ProgressOption = ...,
+    cache: CacheOption = ...,
     **options: Any,
 ) -> Explanation: ...
 
@@ -48,6 +59,7 @@ def explain(
     seed: int = ...,
     long: LongChoice = ...,
     progress: ProgressOption = ...,
+    cache: CacheOption = ...,
     **options: Any,
 ) -> list[Explanation]: ...
 
@@ -63,14 +75,16 @@ def explain(
     seed: int = 0,
     long: LongChoice = "error",
     progress: ProgressOption = None,
+    cache: CacheOption = None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
     """Explain the classifier's decision on a text, a pair of texts, or a list of them.
 
     ``target`` is the number that is explained (default: log-odds of the predicted class),
     ``units`` what the text is cut into, ``samples`` the number of questions (None: the method's
-    default), ``long`` what happens to a text longer than the model reads. Further options are the
-    method's own. The same seed gives the same result.
+    default), ``long`` what happens to a text longer than the model reads. ``cache`` is a folder in
+    which answers are kept for later runs. Further options are the method's own. The same seed
+    gives the same result.
 
     >>> import piste
     >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
@@ -92,10 +106,17 @@ def explain(
             subjects.append(_bind(loaded, one, units, long, chosen))
         except PisteError as problem:
             raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
-    with Progress(progress) as shown:
-        run = _Run(loaded, chosen, subjects, target, seed, Engine(loaded, shown))
+    with Progress(progress) as shown, _opened(cache) as kept:
+        run = _Run(loaded, chosen, subjects, target, seed, Engine(loaded, shown, kept))
         explanations = run.explain()
     return explanations if several else explanations[0]
+
+
+def _opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
+    """A cache of the user's stays open; one that is made for this run is closed after it."""
+    if cache is None or isinstance(cache, AnswerCache):
+        return nullcontext(cache)
+    return AnswerCache(cache)
 
 
 def _bind(
@@ -109,7 +130,11 @@ def _bind(
 
 
 class _Run:
-    """One call of explain: all subjects go through planning and asking together."""
+    """One call of explain: subjects go through planning and asking together.
+
+    They do so in waves, so that memory does not grow with their number, and while one wave is
+    asked, the one before is solved.
+    """
 
     def __init__(
         self,
@@ -134,19 +159,44 @@ class _Run:
         ]
 
     def explain(self) -> list[Explanation]:
-        active = list(range(len(self.tasks)))
-        while active:
-            plans = []
-            for number in active:
-                start = time.perf_counter()
-                plan = self.method.plan(self.tasks[number])
-                self.seconds[number] += time.perf_counter() - start
-                if plan:
-                    plans.append((number, self.tasks[number].subject, plan))
-            for (number, _, plan), logits in zip(plans, self._ask(plans), strict=True):
+        if len(self.tasks) == 1:
+            self._learn([0], {0: self._plan(0)})
+            return [self._finish(0, self.engine.calls(self.tasks[0].subject))]
+        solved: list[Future[Explanation]] = []
+        with ThreadPoolExecutor(max_workers=_SOLVERS) as pool:
+            for wave, plans in self._waves():
+                self._learn(wave, plans)
+                for number in wave:
+                    calls = self.engine.calls(self.tasks[number].subject)
+                    solved.append(pool.submit(self._finish, number, calls))
+                self.engine.forget([self.tasks[number].subject for number in wave])
+            return [one.result() for one in solved]
+
+    def _waves(self) -> Iterator[tuple[list[int], dict[int, Plan]]]:
+        """Numbers of tasks with their first questions, enough of them to fill batches well."""
+        plans: dict[int, Plan] = {}
+        size = 0
+        for number in range(len(self.tasks)):
+            plans[number] = self._plan(number)
+            size += sum(map(len, plans[number]))
+            if size >= _WAVE or number == len(self.tasks) - 1:
+                yield list(plans), plans
+                plans, size = {}, 0
+
+    def _learn(self, active: list[int], plans: dict[int, Plan]) -> None:
+        """Ask what is planned, and go on for as long as a method wants to know more."""
+        while any(plans.values()):
+            asked = [(number, self.tasks[number].subject, plans[number]) for number in active]
+            for (number, _, plan), logits in zip(asked, self._ask(asked), strict=True):
                 self.tasks[number].learn(plan, logits)
-            active = [number for number, _, _ in plans]
-        return [self._finish(number) for number in range(len(self.tasks))]
+            active = [number for number in active if plans[number]]
+            plans = {number: self._plan(number) for number in active}
+
+    def _plan(self, number: int) -> Plan:
+        start = time.perf_counter()
+        plan = self.method.plan(self.tasks[number])
+        self.seconds[number] += time.perf_counter() - start
+        return plan
 
     def _ask(self, plans: Sequence[tuple[int, Subject, Any]]) -> list[Any]:
         """Ask all plans together; everyone bears the time by the number of questions."""
@@ -158,7 +208,7 @@ class _Run:
             self.seconds[number] += spent * len(plan) / total
         return answers
 
-    def _finish(self, number: int) -> Explanation:
+    def _finish(self, number: int, calls: int) -> Explanation:
         task, start = self.tasks[number], time.perf_counter()
         solution = self.method.solve(task)
         value = task.target(task.whole[None, :])[0]
@@ -179,7 +229,7 @@ class _Run:
             target=task.target,
             output=output,
             fidelity=solution.fidelity,
-            calls=self.engine.calls(task.subject),
+            calls=calls,
             seconds=self.seconds[number] + time.perf_counter() - start,
             settings=settings,
             surrogate=solution.surrogate,

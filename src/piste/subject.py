@@ -51,6 +51,10 @@ class Question:
     payload: Any
 
 
+Parts: TypeAlias = list[tuple[Question, float]]
+"""Questions and their weights, whose weighted sum answers a sequence."""
+
+
 class Subject(ABC):
     """One input of one classifier: its units, and answers about any sequence of them."""
 
@@ -120,5 +124,9 @@ class Subject(ABC):
         return indices.astype(np.int64, copy=False)
 
     @abstractmethod
-    def encode(self, sequence: Sequence1D) -> list[tuple[Question, float]]:
+    def encode(self, sequence: Sequence1D) -> Parts:
         """The model inputs whose weighted mean answers a sequence: one, or one per window."""
+
+    def encode_all(self, sequences: Sequence[Sequence1D]) -> list[Parts]:
+        """Many sequences at once, which a subject may do faster than one by one."""
+        return [self.encode(sequence) for sequence in sequences]

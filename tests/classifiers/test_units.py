@@ -10,8 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 import piste
+from piste.classifiers.reading_tokens import read_tokens
 from piste.classifiers.segmentation import group_tokens, sentence_spans, word_spans
-from piste.classifiers.tokenized import read_tokens
 from tests.conftest import TEXT
 
 

@@ -11,8 +11,8 @@ import torch
 
 import piste
 from piste import PisteError
-from piste.engine import Engine, Progress
-from piste.engine.batching import batches
+from piste.engine import AnswerCache, Engine, Progress
+from piste.engine.batching import Pace, batches
 from piste.subject import Question
 
 
@@ -73,7 +73,7 @@ def test_one_question_too_large_is_said_and_other_errors_pass() -> None:
 def test_batches_stay_within_the_budget_and_lose_nothing() -> None:
     rng = np.random.default_rng(0)
     questions = [Question(str(k), int(rng.integers(1, 60)), None) for k in range(300)]
-    made = batches(questions, 256)
+    made = [batch for _, batch in batches(questions, Pace(256, calibrate=False))]
     assert sorted(q.key for batch in made for q in batch) == sorted(q.key for q in questions)
     for batch in made:
         assert len(batch) == 1 or len(batch) * max(q.length for q in batch) <= 256
@@ -117,3 +117,134 @@ def test_nothing_at_all_cant_be_asked_without_a_frame(byte_pairs: Any, bert: Any
     assert not subject.can_be_empty
     with pytest.raises(PisteError, match="at least one unit"):
         subject.ask([[]])
+
+
+def test_the_quickest_batch_size_is_found_and_kept() -> None:
+    """Costs per token are lowest at 1,024: the search must end there, trying neighbours only."""
+    pace = Pace(8192)
+    cost = {256: 2.0, 512: 1.3, 1024: 1.0, 2048: 1.1, 4096: 1.3, 8192: 2.0}
+    tried = []
+    for _ in range(20):
+        size = pace.size(50, trying=True)
+        tried.append(size)
+        pace.learn(50, size, tokens=size, seconds=cost[size] * size)
+    assert tried[-1] == pace.size(50) == 1024
+    assert 8192 not in tried
+    assert pace.size(90, trying=False) == 1024, "a similar length begins with what is known"
+    pace.shrink(600)
+    assert pace.size(50) <= 600
+
+
+def test_small_work_always_uses_the_same_batches(bert: Any) -> None:
+    questions = [Question(str(k), 10, None) for k in range(500)]
+    pace = Pace(8192)
+    sizes = {size for size, _ in batches(questions, pace)}
+    assert sizes == {2048}
+
+
+@pytest.mark.parametrize("units", ["words", "tokens"])
+def test_encoding_many_sequences_equals_encoding_each(family: Any, units: Any) -> None:
+    _, model, tokenizer = family
+    subject = piste.load(model, tokenizer).subject("good film, a bad end and more", units=units)
+    rng = np.random.default_rng(0)
+    sequences: list[Any] = [rng.integers(0, len(subject), rng.integers(1, 9)) for _ in range(20)]
+    sequences += [subject.whole, [0], (1, 0, 1)] + ([[]] if subject.can_be_empty else [])
+    for one, many in zip(
+        map(subject.encode, sequences), subject.encode_all(sequences), strict=True
+    ):
+        assert one[0][0].key == many[0][0].key
+        assert one[0][0].length == many[0][0].length
+        for a, b in zip(one[0][0].payload, many[0][0].payload, strict=True):
+            assert np.array_equal(a, b)
+
+
+def test_pairs_and_long_texts_are_encoded_alike(bert: Any) -> None:
+    for subject in (
+        bert.subject(("good film", "a bad end")),
+        bert.subject("good film " * 60, long="windows"),
+    ):
+        sequences = [subject.whole, subject.whole[::-1], subject.whole[1:], [1]]
+        one, many = [subject.encode(s) for s in sequences], subject.encode_all(sequences)
+        keys = [[(q.key, weight) for q, weight in parts] for parts in one]
+        assert keys == [[(q.key, weight) for q, weight in parts] for parts in many]
+
+
+def test_a_cache_answers_the_second_run_with_the_same_bits(bert: Any, tmp_path: Any) -> None:
+    plain = piste.explain(bert, "good film, a bad end", samples=60)
+    first = piste.explain(bert, "good film, a bad end", samples=60, cache=tmp_path)
+    answer = type(bert).answer
+    asked: list[int] = []
+
+    def counting(self: Any, questions: Any) -> Any:
+        asked.append(len(questions))
+        return answer(self, questions)
+
+    type(bert).answer = counting
+    try:
+        second = piste.explain(bert, "good film, a bad end", samples=60, cache=tmp_path)
+    finally:
+        type(bert).answer = answer
+    # What the classifier asks itself when it meets a text is not the engine's.
+    assert sum(asked) <= 1
+    assert first.calls == second.calls == plain.calls
+    for name in plain.scores:
+        assert np.array_equal(first.scores[name], second.scores[name])
+        assert np.allclose(first.scores[name], plain.scores[name], rtol=1e-3, atol=1e-4)
+
+
+def test_a_changed_model_finds_nothing_in_the_cache(wordpiece: Any, tmp_path: Any) -> None:
+    from tests.conftest import FAMILIES, build
+
+    model = build("bert", **FAMILIES["bert"][1])
+    classifier = piste.load(model, wordpiece)
+    with AnswerCache(tmp_path) as cache:
+        piste.explain(classifier, "good film", samples=20, cache=cache)
+        stored = len(cache)
+        with torch.no_grad():
+            model.classifier.bias += 1.0
+        piste.explain(classifier, "good film", samples=20, cache=cache)
+        assert len(cache) == 2 * stored
+
+
+def test_functions_need_a_version_to_be_cached(tmp_path: Any) -> None:
+    recorder = Recorder()
+    with pytest.raises(PisteError, match="version='1'"):
+        piste.explain(classifier(recorder), "one two three", samples=20, cache=tmp_path)
+    for version, again in (("1", True), ("1", False), ("2", True)):
+        named = piste.load(
+            recorder, name="length", outputs="logits", kind="regression", version=version
+        )
+        recorder.heard.clear()
+        piste.explain(named, "one two three", samples=20, cache=tmp_path)
+        assert (sum(map(len, recorder.heard)) > 3) == again
+
+
+def test_many_inputs_in_waves_give_what_each_gives_alone(
+    reviews: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from piste import explaining
+
+    texts = [f"A {word} film with a {word} end." for word in ("good", "bad", "dull", "fine", "odd")]
+    alone = [piste.explain(reviews, text, samples=60) for text in texts]
+    together = piste.explain(reviews, texts, samples=60)
+    monkeypatch.setattr(explaining, "_WAVE", 1)
+    in_waves = piste.explain(reviews, texts, samples=60)
+    for one, pooled, wave in zip(alone, together, in_waves, strict=True):
+        assert one.calls == pooled.calls == wave.calls
+        for name in one.scores:
+            assert np.allclose(one.scores[name], pooled.scores[name], rtol=1e-3, atol=1e-4)
+            assert np.allclose(one.scores[name], wave.scores[name], rtol=1e-3, atol=1e-4)
+
+
+def test_an_engine_forgets_what_no_other_input_needs(reviews: Any) -> None:
+    subject = reviews.subject(
+        "A slow start, but a wonderful ending, and so many more words to say."
+    )
+    engine = Engine(reviews)
+    engine.ask([(subject, [subject.whole, [0], [1]])])
+    asked = engine.asked
+    engine.forget([subject])
+    engine.ask([(subject, [[0], [1]])])
+    assert engine.asked == asked, "short questions recur and are kept"
+    engine.ask([(subject, [subject.whole])])
+    assert engine.asked == asked + 1

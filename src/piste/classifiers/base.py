@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, TypeAlias
 
@@ -34,6 +34,8 @@ class Classifier(ABC):
     kind: OutputKind
     budget: int
     """The most tokens (rows × longest row) one batch should hold."""
+    calibrated: bool = True
+    """Whether the best size of a batch, up to the budget, is found by timing."""
 
     @abstractmethod
     def subject(
@@ -45,9 +47,22 @@ class Classifier(ABC):
     def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
         """Logits for one batch, questions × outputs. Called within :meth:`session`."""
 
+    def share(
+        self, questions: Sequence[Question], budget: int
+    ) -> Iterator[tuple[list[Question], NDArray[np.float64]]] | None:
+        """Answer all questions with less work than one by one, or None where there is no way.
+
+        A batch holds at most ``budget`` tokens. Called within :meth:`session`.
+        """
+        return None
+
     def session(self) -> AbstractContextManager[object]:
         """The state in which questions are answered; restores what it found."""
         return nullcontext()
+
+    def fingerprint(self) -> str | None:
+        """A text that is another one if answers might be; None if that can't be known."""
+        return None
 
     def describe(self) -> dict[str, object]:
         """What the result should remember of this classifier."""

@@ -20,6 +20,7 @@ from piste.classifiers.tokenized import TokenClassifier, TokenSubject
 from piste.errors import PisteError
 from piste.subject import (
     LongChoice,
+    Parts,
     Question,
     Sequence1D,
     Subject,
@@ -78,6 +79,8 @@ class _Function(Classifier):
     """What functions of texts and of tokens share: reading the numbers."""
 
     _reader: OutputReader
+    version: str | None = None
+    """The user's own name for the function's present state, by which a cache may know it."""
 
     @property
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]  # known after the first answer
@@ -89,6 +92,11 @@ class _Function(Classifier):
 
     def describe(self) -> dict[str, object]:
         return {"name": self.name, "outputs": self._reader.reading or "unknown"}
+
+    def fingerprint(self) -> str | None:
+        if self.version is None:
+            return None
+        return f"{self.name} {self.version} {self._reader.reading} {self._reader.exclusive}"
 
     def _learn_reading(self, subject: Subject, limit: int = 31) -> None:
         """Ask the input and its first units alone, if the numbers don't speak for themselves."""
@@ -118,6 +126,7 @@ class TextFunction(_Function):
     """
 
     budget = 256  # a question counts as one, so this is the number of texts in a call
+    calibrated = False
 
     def __init__(
         self, function: Callable[[list[str]], Any], reader: OutputReader, *, name: str | None = None
@@ -173,7 +182,7 @@ class TextSubject(Subject):
     def _contents(self) -> list[str]:
         return [unit.text for unit in self.units]
 
-    def encode(self, sequence: Sequence1D) -> list[tuple[Question, float]]:
+    def encode(self, sequence: Sequence1D) -> Parts:
         text = self._join([int(unit) for unit in self.check(sequence)])
         return [(Question(text, 1, text), 1.0)]
 

@@ -17,6 +17,7 @@ from piste.classifiers.function import OutputReader, TextFunction, TokenFunction
 from piste.classifiers.reading import READINGS
 from piste.classifiers.text import TextClassifier
 from piste.errors import PisteError, shorten
+from piste.runtimes.base import check_name
 
 _KINDS = ("classes", "labels", "regression")
 
@@ -26,10 +27,13 @@ def load(
     tokenizer: Any = None,
     *,
     device: str = "auto",
+    runtime: str = "torch",
+    tolerance: float | None = None,
     outputs: str = "auto",
     kind: OutputKind | None = None,
     labels: Sequence[str] | None = None,
     name: str | None = None,
+    version: str | None = None,
 ) -> Classifier:
     """Make a classifier of a bundled name, a folder, a hub id, a model + tokenizer, or a function.
 
@@ -37,6 +41,12 @@ def load(
     mask. It may return numpy, torch or lists, one column or many, logits or probabilities
     (``outputs`` says which if it can't be seen). ``kind`` says how outputs are read (exclusive
     "classes", independent "labels", or "regression"), ``labels`` names them.
+    ``version`` names the present state of a function, so that a cache of answers may know it.
+
+    ``runtime`` says what runs a Hugging Face model: "torch", or one of "torch-bf16", "torch-int8",
+    "onnx", "openvino", "openvino-bf16", whose answers are held against torch's on the first input
+    and refused if they differ by more than ``tolerance`` of the answers' spread (None: 1 % for
+    float32, 10 % for less).
 
     >>> import piste
     >>> piste.load("piste:reviews").name
@@ -46,20 +56,33 @@ def load(
         raise PisteError(f"outputs={outputs!r} is unknown: choose {', '.join(READINGS)}.")
     if kind is not None and kind not in _KINDS:
         raise PisteError(f"kind={kind!r} is unknown: choose {', '.join(_KINDS)}.")
+    check_name(runtime)
+    if tolerance is not None and not tolerance >= 0:
+        raise PisteError(f"tolerance={tolerance!r} is wrong: a number from 0 on is wanted.")
     if isinstance(source, Classifier):
         return source
+    options = {"name": name, "runtime": runtime, "tolerance": tolerance}
     if isinstance(source, (str, Path)):
-        classifier = _from_name(str(source), tokenizer, device, name)
+        classifier = _from_name(str(source), tokenizer, device, options)
     elif _is_pipeline(source):
-        classifier = _from_memory(source.model, tokenizer or source.tokenizer, device, name)
+        classifier = _from_memory(source.model, tokenizer or source.tokenizer, device, options)
     elif isinstance(source, torch.nn.Module) and hasattr(source, "config"):
-        classifier = _from_memory(source, tokenizer, device, name)
+        classifier = _from_memory(source, tokenizer, device, options)
     elif callable(source):
+        if runtime != "torch":
+            raise PisteError(
+                f"runtime={runtime!r} came with a function: only a Hugging Face model can be run "
+                "by another runtime."
+            )
         reader = OutputReader(None if outputs == "auto" else outputs, kind, labels)  # type: ignore[arg-type]  # checked above
-        if tokenizer is None:
-            return TextFunction(source, reader, name=name)
-        if _takes_two(source):
-            return TokenFunction(source, tokenizer, reader, name=name)
+        if tokenizer is None or _takes_two(source):
+            function: TextFunction | TokenFunction = (
+                TextFunction(source, reader, name=name)
+                if tokenizer is None
+                else TokenFunction(source, tokenizer, reader, name=name)
+            )
+            function.version = version
+            return function
         raise PisteError(
             "A tokenizer came with a function of one argument: a function of token ids takes two "
             "(ids, mask); for a function of texts leave the tokenizer out."
@@ -81,7 +104,7 @@ def load(
     return classifier
 
 
-def _from_name(source: str, tokenizer: Any, device: str, name: str | None) -> TextClassifier:
+def _from_name(source: str, tokenizer: Any, device: str, options: dict[str, Any]) -> TextClassifier:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     folder = zoo.folder(source) if source.startswith(zoo.PREFIX) else Path(source)
@@ -95,11 +118,11 @@ def _from_name(source: str, tokenizer: Any, device: str, name: str | None) -> Te
     place = str(folder) if folder.exists() else source
     chosen = _device(device)
     # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own type is right.
-    options: dict[str, Any] = {"dtype": torch.float32 if chosen.type == "cpu" else "auto"}
+    dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
         with torch.random.fork_rng(devices=[]):  # a head that is missing is drawn at random
             model, report = AutoModelForSequenceClassification.from_pretrained(
-                place, use_safetensors=True, output_loading_info=True, **options
+                place, use_safetensors=True, output_loading_info=True, dtype=dtype
             )
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(place)
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as problem:
@@ -116,10 +139,13 @@ def _from_name(source: str, tokenizer: Any, device: str, name: str | None) -> Te
             "so are the answers that depend on them.",
             stacklevel=3,
         )
-    return TextClassifier(model.to(chosen).eval(), tokenizer, name=name or source)
+    options["name"] = options["name"] or source
+    return TextClassifier(model.to(chosen).eval(), tokenizer, **options)
 
 
-def _from_memory(model: Any, tokenizer: Any, device: str, name: str | None) -> TextClassifier:
+def _from_memory(
+    model: Any, tokenizer: Any, device: str, options: dict[str, Any]
+) -> TextClassifier:
     if tokenizer is None:
         raise PisteError(
             f"A model of type {type(model).__name__} came without its tokenizer: call "
@@ -138,7 +164,7 @@ def _from_memory(model: Any, tokenizer: Any, device: str, name: str | None) -> T
         )
     if not hasattr(model.config, "num_labels"):
         raise PisteError(f"{type(model).__name__} has no num_labels: it is not a classifier.")
-    return TextClassifier(model, tokenizer, name=name)
+    return TextClassifier(model, tokenizer, **options)
 
 
 def _device(device: str) -> torch.device:

@@ -53,16 +53,20 @@ ALONE = Layout("one by one", None, alone=True)
 def pad_rows(questions: Sequence[Question], layout: Layout, pad: int | None) -> Batch:
     """Stack the rows of token questions. Without a pad id, one that no row uses is taken."""
     rows = [question.payload[0] for question in questions]
-    width = max(len(row) for row in rows)
+    lengths = np.array([len(row) for row in rows])
+    width = int(lengths.max())
     if pad is None:
         pad = unused_id(rows)
-    ids = np.full((len(rows), width), pad, dtype=np.int64)
-    types = np.zeros((len(rows), width), dtype=np.int64)
-    mask = np.zeros((len(rows), width), dtype=np.int64)
-    for number, question in enumerate(questions):
-        row, kinds = question.payload
-        where = slice(width - len(row), width) if layout.side == "left" else slice(0, len(row))
-        ids[number, where], types[number, where], mask[number, where] = row, kinds, 1
+    shape = (len(rows), width)
+    places = np.arange(width)
+    if layout.side == "left":
+        real = places >= (width - lengths)[:, None]
+    else:
+        real = places < lengths[:, None]
+    ids, types = np.full(shape, pad, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    ids[real] = np.concatenate(rows)
+    types[real] = np.concatenate([question.payload[1] for question in questions])
+    mask = real.astype(np.int64)
     positions = np.maximum(mask.cumsum(axis=1) - 1, 0) if layout.positions else None
     return Batch(ids, types, mask, pad, positions)
 
@@ -157,7 +161,9 @@ class PaddedRunner:
         if self.pad is None:
             free = self._vocabulary is None or unused_id(rows) < self._vocabulary
             return [] if free else list(range(len(rows)))
-        return [number for number, row in enumerate(rows) if (row == self.pad).all()]
+        edges = np.cumsum([0, *(len(row) for row in rows[:-1])])
+        only_pad = np.logical_and.reduceat(np.concatenate(rows) == self.pad, edges)
+        return np.nonzero(only_pad)[0].tolist()
 
     def _apart(
         self, questions: Sequence[Question], unclear: list[int], layout: Layout

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from piste.classifiers.backend import Backend
 from piste.classifiers.base import OutputKind
+from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.limits import longest_sequence
-from piste.classifiers.padding import Batch, PaddedRunner
+from piste.classifiers.padding import Batch, PaddedRunner, pad_rows
+from piste.classifiers.prefix_plan import Group, share
+from piste.classifiers.prefixes import PrefixRunner
 from piste.classifiers.tokenized import TokenClassifier, TokenSubject
-from piste.errors import PisteError, shorten
-from piste.subject import Question
+from piste.errors import PisteError, is_out_of_memory, shorten
+from piste.subject import Question, Sequence1D
 
 _KINDS: dict[str | None, OutputKind] = {
     "regression": "regression",
@@ -35,14 +39,21 @@ class TextClassifier(TokenClassifier):
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, name: str | None = None, budget: int = 8192
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str | None = None,
+        budget: int | None = None,
+        runtime: str = "torch",
+        tolerance: float | None = None,
+        lean: bool = True,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.config = model.config
-        self._own_config = copy.deepcopy(model.config)
         self.name = name or getattr(model, "name_or_path", "") or type(model).__name__
-        self.budget = budget
+        self.budget = budget or (8192 if self.device.type == "cpu" else 65536)
         self.limit = longest_sequence(model, tokenizer)
         count = int(self.config.num_labels)
         named = dict(getattr(self.config, "id2label", None) or {})
@@ -50,6 +61,8 @@ class TextClassifier(TokenClassifier):
         stated = getattr(self.config, "problem_type", None)
         self.kind = _KINDS.get(stated, "regression" if count == 1 else "classes")
         self._accepted = _accepted_inputs(model)
+        self._backend = Backend(model, runtime, tolerance, lean)
+        self._prefixes: PrefixRunner | None = None
         self._bare_frame: bool | None = None
         # The model's own pad id counts, not the tokenizer's: decoders look for it when they pool.
         pad = getattr(self.config.get_text_config(), "pad_token_id", None)
@@ -92,6 +105,8 @@ class TextClassifier(TokenClassifier):
             if len({probe.length for probe in probes}) > 1:
                 with self.session():
                     self._runner.settle(probes)
+        if not self._backend.is_current():
+            self._start_backend(subject)
         if subject.can_be_empty:
             subject.can_be_empty = self._reads_nothing(subject)
 
@@ -108,8 +123,43 @@ class TextClassifier(TokenClassifier):
         return self._bare_frame
 
     def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
-        logits = self._runner.answer(questions)
-        return logits.to(torch.float64).cpu().numpy()
+        self._backend.check(questions, self._runner.answer)
+        return self._runner.answer(questions).to(torch.float64).cpu().numpy()
+
+    def share(
+        self, questions: Sequence[Question], budget: int
+    ) -> Iterator[tuple[list[Question], NDArray[np.float64]]] | None:
+        """Causal decoders compute beginnings that questions have in common only once."""
+        module = self._backend.module
+        if self._prefixes is None or self._prefixes.model is not module:
+            typed = "token_type_ids" in getattr(self.tokenizer, "model_input_names", ())
+            self._prefixes = None if module is None else PrefixRunner(module, types=typed)
+        runner = self._prefixes
+        if runner is None or runner.reason or any(q.payload[1].any() for q in questions):
+            return None
+        rows = [question.payload[0] for question in questions]
+        groups = share(rows, budget, pad=runner.pad)
+        if not any(group.paths.size for group in groups) or not runner.usable(rows):
+            return None
+        return _continued(runner, groups, questions, rows)
+
+    def _start_backend(self, subject: TokenSubject) -> None:
+        """Let something quicker than the model itself answer, if the answers stay the same."""
+        if self._runner.layout is None:
+            return
+        probes = probe_questions(subject)
+        example = self._inputs(pad_rows(probes, self._runner.layout, self._runner.pad))
+        with self.session():
+            self._backend.begin([*probes, *mixed_questions(subject)], self._runner.answer, example)
+            if not self._backend.told_padding and self._runner.pad is None:
+                self._runner.layout = None  # it can't be told what padding is: try anew
+                self._runner.settle(probes)
+            self._backend.check(probes, self._runner.answer)
+
+    def fingerprint(self) -> str:
+        versions = {name: version(name) for name in ("torch", "transformers")}
+        how = {"runtime": self._backend.name, "device": self.device.type, **versions}
+        return fingerprint_model(self.model, how)
 
     def describe(self) -> dict[str, object]:
         layout = self._runner.layout
@@ -119,41 +169,51 @@ class TextClassifier(TokenClassifier):
             "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
             "device": str(self.device),
             "batching": layout.name if layout else "unknown",
+            "runtime": self._backend.name,
+            **self._backend.found(),
         }
 
-    def _forward(self, batch: Batch) -> torch.Tensor:
+    def _inputs(self, batch: Batch) -> dict[str, NDArray[np.int64]]:
+        """What the model's forward takes of a batch, by its own names."""
         inputs = {"input_ids": batch.ids, "attention_mask": batch.mask}
         if "token_type_ids" in getattr(self.tokenizer, "model_input_names", ()):
             inputs["token_type_ids"] = batch.types
         if batch.positions is not None:
             inputs["position_ids"] = batch.positions
-        accepted: dict[str, Any] = {
-            name: torch.from_numpy(array).to(self.device)
-            for name, array in inputs.items()
-            if name in self._accepted
-        }
-        if "use_cache" in self._accepted:
-            accepted["use_cache"] = False
+        return {name: array for name, array in inputs.items() if name in self._accepted}
+
+    def _forward(self, batch: Batch) -> torch.Tensor:
+        # A model with a pad token of its own, or a single row, needs to be told nothing.
+        pad = batch.pad if self._runner.pad is None and len(batch.ids) > 1 else None
         try:
-            output = self._with_pad(batch.pad, len(batch.ids))(**accepted)
+            logits = self._backend.run(self._inputs(batch), pad)
         except IndexError as problem:
             raise PisteError(
                 f"The model failed on a sequence of {batch.ids.shape[1]} tokens ({problem}): is "
                 "it longer than the model reads, or does the tokenizer belong to another model?"
             ) from problem
-        return _check_logits(getattr(output, "logits", None), len(batch.ids), self.model)
+        return _check_logits(logits, len(batch.ids), self.model)
 
-    def _with_pad(self, pad: int, rows: int) -> Any:
-        """The model, told what padding is if it has no pad token of its own.
 
-        A shallow copy shares all weights but has a config of its own, so the user's stays as is.
-        """
-        if self._runner.pad is not None or rows == 1:
-            return self.model
-        twin = copy.copy(self.model)
-        twin.config = self._own_config
-        twin.config.get_text_config().pad_token_id = pad
-        return twin
+def _continued(
+    runner: PrefixRunner,
+    groups: Sequence[Group],
+    questions: Sequence[Question],
+    rows: Sequence[NDArray[np.int64]],
+) -> Iterator[tuple[list[Question], NDArray[np.float64]]]:
+    """Run groups in their order; one that does not fit into memory in halves."""
+    waiting = list(groups[::-1])
+    while waiting:
+        group = waiting.pop()
+        try:
+            logits = runner.answer(group, rows)
+        except (MemoryError, RuntimeError) as problem:
+            if not is_out_of_memory(problem) or len(group.rows) == 1:
+                raise
+            waiting += group.halves()[::-1]
+            continue
+        batch = [questions[number] for number in group.rows.tolist()]
+        yield batch, logits.to(torch.float64).cpu().numpy()
 
 
 def _vocabulary(model: Any) -> int | None:
@@ -175,6 +235,16 @@ def probe_questions(subject: TokenSubject) -> list[Question]:
     few = list(range(min(len(subject), 24)))
     shortest = min(few, key=lambda unit: subject.units[unit].tokens)
     sequences = [few, few[: (len(few) + 1) // 2], *([shortest] * times for times in (1, 2, 5))]
+    return _askable(subject, sequences)
+
+
+def mixed_questions(subject: TokenSubject) -> list[Question]:
+    """A few more, of units in any order, to see whether two ways to compute are the same."""
+    rng = np.random.default_rng(0)
+    return _askable(subject, [rng.integers(0, len(subject), size) for size in (3, 6, 9, 12, 15)])
+
+
+def _askable(subject: TokenSubject, sequences: Sequence[Sequence1D]) -> list[Question]:
     probes = {}
     for sequence in sequences:
         if subject.limit is None or sum(subject.units[k].tokens for k in sequence) <= subject.limit:

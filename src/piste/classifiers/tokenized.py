@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.classifiers.base import Classifier, check_choices, check_text
+from piste.classifiers.reading_tokens import read_tokens
 from piste.classifiers.segmentation import Token, group_tokens
 from piste.errors import PisteError
 from piste.subject import (
     LongChoice,
+    Parts,
     Question,
     Sequence1D,
     Subject,
@@ -75,118 +76,6 @@ class TokenClassifier(Classifier):
             )
 
 
-def read_tokens(tokenizer: Any, texts: Sequence[str], limit: int | None = None) -> list[Token]:
-    """The tokenizer's own view of the input: ids, types, spans, words, and what it adds itself.
-
-    Tokens of the frame are those the tokenizer adds around the text, and special tokens that the
-    text itself spells out: neither is ever a player.
-    """
-    options: dict[str, Any] = {"verbose": False}
-    if limit is not None:
-        options |= {"truncation": True, "max_length": limit}
-    with _unchanged(tokenizer):
-        return _read_tokens(tokenizer, texts, options)
-
-
-@contextmanager
-def _unchanged(tokenizer: Any) -> Iterator[None]:
-    """Fast tokenizers remember the truncation and padding of a call: put back what was there."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        yield
-        return
-    truncation, padding = backend.truncation, backend.padding
-    try:
-        yield
-    finally:
-        backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
-        backend.no_padding() if padding is None else backend.enable_padding(**padding)
-
-
-def _read_tokens(tokenizer: Any, texts: Sequence[str], options: dict[str, Any]) -> list[Token]:
-    if getattr(tokenizer, "is_fast", False):
-        encoded = tokenizer(*texts, return_offsets_mapping=True, **options)
-        spans = encoded["offset_mapping"]
-        segments = encoded.sequence_ids(0)
-        words = encoded.word_ids(0)
-    else:
-        encoded = tokenizer(*texts, **options)
-        added = tokenizer.get_special_tokens_mask(
-            encoded["input_ids"], already_has_special_tokens=True
-        )
-        segments = _segments_of_slow_tokenizer(added, len(texts))
-        spans = _spans_of_slow_tokenizer(tokenizer, encoded["input_ids"], segments, texts)
-        words = [None] * len(spans)
-    ids = [int(token) for token in encoded["input_ids"]]
-    types = encoded.get("token_type_ids") or [0] * len(ids)
-    reserved = _reserved_ids(tokenizer)
-    tokens = []
-    for token, kind, (start, end), segment, word in zip(
-        ids, types, spans, segments, words, strict=True
-    ):
-        fixed = segment is None or token in reserved
-        start, end = (0, 0) if fixed else _without_blanks(texts[segment or 0], start, end)
-        tokens.append(Token(token, int(kind), start, end, segment or 0, word, fixed))
-    return tokens
-
-
-def _reserved_ids(tokenizer: Any) -> set[int]:
-    """Special tokens that structure the input; unknown words are ordinary players."""
-    names = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_token_id")
-    ids = {getattr(tokenizer, name, None) for name in (*names, "mask_token_id")}
-    unknown = getattr(tokenizer, "unk_token_id", None)
-    # GPT-2 style tokenizers use one id for everything, unknown words included.
-    return {token for token in ids if token is not None and token != unknown}
-
-
-def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
-    piece = text[start:end]
-    if not piece.strip():
-        return start, end
-    return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
-
-
-def _segments_of_slow_tokenizer(added: Sequence[int], texts: int) -> list[int | None]:
-    """Which text a token comes from, read off the special tokens between the texts."""
-    segments: list[int | None] = []
-    current, seen = 0, False
-    for special in added:
-        if special:
-            current = min(current + 1, texts - 1) if seen else current
-            seen = False
-            segments.append(None)
-        else:
-            seen = True
-            segments.append(current)
-    return segments
-
-
-def _spans_of_slow_tokenizer(
-    tokenizer: Any, ids: Sequence[int], segments: Sequence[int | None], texts: Sequence[str]
-) -> list[tuple[int, int]]:
-    """Best effort where the tokenizer keeps no offsets: find every piece from left to right."""
-    cursor = [0] * len(texts)
-    spans = []
-    for token, segment in zip(ids, segments, strict=True):
-        if segment is None:
-            spans.append((0, 0))
-            continue
-        piece = str(tokenizer.convert_ids_to_tokens(int(token)))
-        for mark in ("##", "▁", "Ġ", "</w>", "@@"):
-            piece = piece.replace(mark, "")
-        text, begin = texts[segment], cursor[segment]
-        found = text.lower().find(piece.lower(), begin) if piece else -1
-        # A piece that is far away is a coincidence, not a match (unknown or rewritten tokens).
-        if found < 0 or text[begin:found].strip():
-            blank = len(text[begin:]) - len(text[begin:].lstrip())
-            start = min(begin + blank, len(text))
-            spans.append((start, min(start + 1, len(text))))
-        else:
-            spans.append((found, found + len(piece)))
-        cursor[segment] = spans[-1][1]
-    return spans
-
-
 class TokenSubject(Subject):
     """An input as token ids: fixed runs of special tokens with slots for units between them.
 
@@ -214,6 +103,12 @@ class TokenSubject(Subject):
         contents = [(ids.tobytes(), slot) for ids, slot in zip(self._ids, self._slots, strict=True)]
         numbers = {content: number for number, content in enumerate(dict.fromkeys(contents))}
         self.types = np.array([numbers[content] for content in contents], dtype=np.int64)
+        # Units and fixed runs as pieces of one long row, for encoding many sequences at once.
+        pieces = [*self._ids, *self._frame]
+        self._piece_ids = np.concatenate(pieces)
+        self._piece_kinds = np.concatenate([*self._kinds, *self._frame_kinds])
+        self._piece_sizes = np.array([len(piece) for piece in pieces], dtype=IDS)
+        self._piece_starts = np.cumsum(self._piece_sizes) - self._piece_sizes
         frame = sum(len(run) for run in self._frame)
         self.can_be_empty = frame > 0
         self.limit = None if classifier.limit is None else classifier.limit - frame
@@ -238,7 +133,70 @@ class TokenSubject(Subject):
         self._frame_kinds = [np.array([tokens[p].type for p in run], dtype=IDS) for run in runs]
         self._slots = [slot_of[group[0]] for group in groups]
 
-    def encode(self, sequence: Sequence1D) -> list[tuple[Question, float]]:
+    def encode_all(self, sequences: Sequence[Sequence1D]) -> list[Parts]:
+        """All rows are laid out in one array; only those too long to ask at once go one by one."""
+        if not len(sequences):
+            return []
+        flat, lengths = self._check_all(sequences)
+        ends = np.cumsum(lengths)
+        tokens = np.concatenate([[0], np.cumsum(self._piece_sizes[flat])])
+        bodies = tokens[ends] - tokens[ends - lengths]
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        pieces = self._with_frame(flat, rows, lengths)
+        sizes = self._piece_sizes[pieces]
+        where = np.repeat(self._piece_starts[pieces] - (np.cumsum(sizes) - sizes), sizes)
+        where += np.arange(len(where))
+        ids, kinds = self._piece_ids[where], self._piece_kinds[where]
+        edges = np.concatenate([[0], np.cumsum(bodies + sum(len(run) for run in self._frame))])
+        short, typed = ids.astype(np.int32), bool(self._piece_kinds.any())
+        fits = np.ones(len(lengths), bool) if self.limit is None else bodies <= self.limit
+        parts: list[Parts] = []
+        for number, (start, end) in enumerate(pairwise(edges.tolist())):
+            if fits[number]:
+                key = short[start:end].tobytes()
+                kind = kinds[start:end]
+                key += _kind_key(kind) if typed else b""
+                parts.append([(Question(key, end - start, (ids[start:end], kind)), 1.0)])
+            else:
+                parts.append(self.encode(sequences[number]))
+        return parts
+
+    def _check_all(
+        self, sequences: Sequence[Sequence1D]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All unit indices in a row, and how many each sequence has; refuses what check refuses."""
+        arrays = [
+            one
+            if isinstance(one, np.ndarray) and one.dtype == IDS and one.ndim == 1 and one.size
+            else self.check(one)
+            for one in sequences
+        ]
+        flat: NDArray[np.int64] = np.concatenate(arrays).astype(IDS, copy=False)
+        if flat.size and (flat.min() < 0 or flat.max() >= len(self.units)):
+            for array in arrays:
+                self.check(array)
+        return flat, np.array([len(array) for array in arrays], dtype=IDS)
+
+    def _with_frame(
+        self, flat: NDArray[np.int64], rows: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Pieces of all rows in order: every row's units with the fixed runs around them."""
+        runs = len(self._frame)
+        first = len(self.units)
+        if runs == 2:  # one slot, so units stay where they are
+            pieces = np.empty(len(flat) + 2 * len(lengths), dtype=IDS)
+            ends = np.cumsum(lengths + 2)
+            pieces[ends - lengths - 2] = first
+            pieces[ends - 1] = first + 1
+            pieces[np.arange(len(flat)) + 2 * rows + 1] = flat
+            return pieces
+        frames = np.tile(np.arange(runs), len(lengths))
+        places = np.concatenate([2 * np.array(self._slots, dtype=IDS)[flat] + 1, 2 * frames])
+        owners = np.concatenate([rows, np.repeat(np.arange(len(lengths)), runs)])
+        order = np.lexsort((places, owners))  # stable: units keep their order within a slot
+        return np.concatenate([flat, first + frames])[order]
+
+    def encode(self, sequence: Sequence1D) -> Parts:
         sequence = self.check(sequence)
         slots: list[list[NDArray[np.int64]]] = [[] for _ in range(len(self._frame) - 1)]
         kinds: list[list[NDArray[np.int64]]] = [[] for _ in range(len(self._frame) - 1)]
@@ -262,17 +220,14 @@ class TokenSubject(Subject):
             ids += [body, self._frame[slot + 1]]
             types += [kinds[slot], self._frame_kinds[slot + 1]]
         row, kind = np.concatenate(ids), np.concatenate(types)
-        key = row.astype(np.int32).tobytes() + (
-            kind.astype(np.int8).tobytes() if any(kind) else b""
-        )
-        return Question(key, len(row), (row, kind))
+        return Question(row.astype(np.int32).tobytes() + _kind_key(kind), len(row), (row, kind))
 
     def _windows(
         self,
         bodies: Sequence[NDArray[np.int64]],
         kinds: Sequence[NDArray[np.int64]],
         length: int,
-    ) -> list[tuple[Question, float]]:
+    ) -> Parts:
         """Cut a body that is too long into windows of equal size, each with the whole frame."""
         assert self.limit is not None
         pieces = -(-length // self.limit)
@@ -288,6 +243,11 @@ class TokenSubject(Subject):
             kind = [body[where] for body, where in zip(kinds, cut, strict=True)]
             questions.append((self._question(part, kind), float(end - start) / length))
         return questions
+
+
+def _kind_key(kinds: NDArray[np.int64]) -> bytes:
+    """Token types make a question another one only where there are any."""
+    return kinds.astype(np.int8).tobytes() if kinds.any() else b""
 
 
 def _unit(tokens: Sequence[Token], group: Sequence[int], texts: Sequence[str]) -> Unit:

@@ -1,54 +1,80 @@
-"""Pools the questions of many subjects, asks each once, in batches that fit the memory."""
+"""Pools the questions of many subjects, asks each once, in batches that run at full speed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from piste.classifiers.base import Classifier
-from piste.engine.batching import batches
+from piste.engine.batching import batches, pace_of
+from piste.engine.cache import AnswerCache
 from piste.engine.progress import Progress
-from piste.errors import PisteError
-from piste.subject import Question, Sequence1D, Subject
+from piste.errors import PisteError, is_out_of_memory
+from piste.subject import Parts, Question, Sequence1D, Subject
 
-Job = tuple[Subject, Sequence[Sequence1D]]
+Job: TypeAlias = tuple[Subject, Sequence[Sequence1D]]
+Key: TypeAlias = bytes | str
+Row: TypeAlias = NDArray[np.float64]
+
+# Longer questions than this hardly ever come up in two different inputs.
+_RECURS = 16
+# Answers are handed to the persistent cache at least this often, so that a kill costs little.
+_SAVE_EVERY = 2.0
 
 
 class Engine:
     """Answers sequences of any number of subjects of one classifier.
 
     An engine remembers what it asked: the same token ids are never sent twice, whichever
-    subject or round they come from.
+    subject or round they come from. With a ``cache`` it also knows what earlier runs asked.
     """
 
-    def __init__(self, classifier: Classifier, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        classifier: Classifier,
+        progress: Progress | None = None,
+        cache: AnswerCache | None = None,
+    ) -> None:
         self.classifier = classifier
         self.progress = progress or Progress(False)
-        self._answers: dict[bytes | str, NDArray[np.float64]] = {}
-        self._budget = classifier.budget
-        self._used: dict[int, set[bytes | str]] = {}
+        self.asked = 0
+        """How many questions went to the model."""
+        self._answers: dict[Key, Row] = {}
+        self._used: dict[int, set[Key]] = {}
+        self._pace = pace_of(classifier)
+        self._cache = cache
+        self._fingerprint = _fingerprint(classifier) if cache is not None else ""
+        self._unsaved: dict[Key, Row] = {}
+        self._saved = time.perf_counter()
 
     def calls(self, subject: Subject) -> int:
         """How many distinct questions a subject needed so far, shared ones included."""
         return len(self._used.get(id(subject), ()))
 
+    def forget(self, subjects: Sequence[Subject]) -> None:
+        """These subjects are done: keep only those answers that other inputs may need too."""
+        for subject in subjects:
+            for key in self._used.pop(id(subject), ()):
+                if len(key) > _RECURS * 4:
+                    self._answers.pop(key, None)
+
     def ask(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
         """For every (subject, sequences) the logits, questions × outputs, in order."""
-        encoded = [[subject.encode(one) for one in sequences] for subject, sequences in jobs]
-        fresh: dict[bytes | str, Question] = {}
+        encoded = [subject.encode_all(sequences) for subject, sequences in jobs]
+        fresh: dict[Key, Question] = {}
         for (subject, _), sequences in zip(jobs, encoded, strict=True):
-            used = self._used.setdefault(id(subject), set())
-            for question in (question for parts in sequences for question, _ in parts):
-                used.add(question.key)
-                if question.key not in self._answers:
-                    fresh[question.key] = question
-        self._answer(list(fresh.values()))
+            keys = {question.key: question for parts in sequences for question, _ in parts}
+            self._used.setdefault(id(subject), set()).update(keys)
+            fresh |= {key: one for key, one in keys.items() if key not in self._answers}
+        self._answer(self._not_in_cache(fresh))
         return [self._collect(sequences) for sequences in encoded]
 
-    def _collect(self, sequences: list[list[tuple[Question, float]]]) -> NDArray[np.float64]:
+    def _collect(self, sequences: list[Parts]) -> NDArray[np.float64]:
         rows = []
         for parts in sequences:
             if len(parts) == 1:
@@ -60,30 +86,52 @@ class Engine:
         return np.array(rows, dtype=np.float64)
 
     def _answer(self, questions: Sequence[Question]) -> None:
+        if not questions:
+            return
         self.progress.plan(len(questions))
-        waiting = batches(questions, self._budget)[::-1]
-        with self.classifier.session():
-            while waiting:
-                batch = waiting.pop()
-                try:
-                    rows = self.classifier.answer(batch)
-                except (MemoryError, RuntimeError) as problem:
-                    if not _is_out_of_memory(problem):
-                        raise
-                    waiting += self._smaller(batch)
-                    continue
-                _check_finite(rows, batch)
-                if len(rows[0]) != len(next(iter(self._answers.values()), rows[0])):
-                    raise PisteError(
-                        f"The classifier gave {len(rows[0])} outputs now and another number "
-                        "before: one row per question with always the same columns is wanted."
-                    )
-                for question, row in zip(batch, rows, strict=True):
-                    self._answers[question.key] = row
-                self.progress.advance(len(batch))
+        try:
+            with self.classifier.session():
+                shared = self.classifier.share(questions, self._pace.size(questions[0].length))
+                if shared is not None:
+                    for batch, rows in shared:
+                        self._take(batch, rows)
+                    return
+                for size, batch in batches(questions, self._pace):
+                    start = time.perf_counter()
+                    if self._answer_batch(batch):
+                        tokens = len(batch) * batch[0].length
+                        seconds = time.perf_counter() - start
+                        self._pace.learn(batch[0].length, size, tokens, seconds)
+        finally:
+            self._save()
 
-    def _smaller(self, batch: list[Question]) -> list[list[Question]]:
-        """Two halves of a batch that did not fit; later rounds begin with the smaller budget."""
+    def _answer_batch(self, batch: list[Question]) -> bool:
+        """Ask one batch, in halves if it does not fit into memory; True if it did at once."""
+        try:
+            rows = self.classifier.answer(batch)
+        except (MemoryError, RuntimeError) as problem:
+            if not is_out_of_memory(problem):
+                raise
+            for half in self._halves(batch):
+                self._answer_batch(half)
+            return False
+        self._take(batch, rows)
+        return True
+
+    def _take(self, batch: Sequence[Question], rows: NDArray[np.float64]) -> None:
+        """Remember answers, if they are numbers and as many as before."""
+        _check_finite(rows, batch)
+        if len(rows[0]) != len(next(iter(self._answers.values()), rows[0])):
+            raise PisteError(
+                f"The classifier gave {len(rows[0])} outputs now and another number "
+                "before: one row per question with always the same columns is wanted."
+            )
+        self.asked += len(batch)
+        self._learn({question.key: row for question, row in zip(batch, rows, strict=True)})
+        self.progress.advance(len(batch))
+
+    def _halves(self, batch: list[Question]) -> list[list[Question]]:
+        """Two halves of a batch that did not fit; later batches begin with the smaller size."""
         if len(batch) == 1:
             raise PisteError(
                 f"One question of {batch[0].length} tokens does not fit into memory: use a "
@@ -92,17 +140,40 @@ class Engine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         half = len(batch) // 2
-        self._budget = min(self._budget, max(half * batch[0].length, 1))
-        return [batch[half:], batch[:half]]
+        self._pace.shrink(min(self._pace.most, half * batch[0].length))
+        return [batch[:half], batch[half:]]
+
+    # -- the persistent cache ------------------------------------------------------------------
+
+    def _not_in_cache(self, questions: Mapping[Key, Question]) -> list[Question]:
+        if self._cache is None or not questions:
+            return list(questions.values())
+        found = self._cache.read(self._fingerprint, list(questions))
+        self._answers |= found
+        return [question for key, question in questions.items() if key not in found]
+
+    def _learn(self, answers: dict[Key, Row]) -> None:
+        self._answers |= answers
+        if self._cache is not None:
+            self._unsaved |= answers
+            if time.perf_counter() - self._saved > _SAVE_EVERY:
+                self._save()
+
+    def _save(self) -> None:
+        if self._cache is not None and self._unsaved:
+            self._cache.write(self._fingerprint, self._unsaved)
+            self._unsaved = {}
+        self._saved = time.perf_counter()
 
 
-def _is_out_of_memory(problem: Exception) -> bool:
-    words = str(problem).lower()
-    return (
-        isinstance(problem, (MemoryError, torch.OutOfMemoryError))
-        or "out of memory" in words
-        or "can't allocate memory" in words
-    )
+def _fingerprint(classifier: Classifier) -> str:
+    fingerprint = classifier.fingerprint()
+    if fingerprint is None:
+        raise PisteError(
+            "A cache was given, but a function can't be recognised when it changes: name its "
+            "version, piste.load(function, version='1'), and change it when the answers change."
+        )
+    return fingerprint
 
 
 def _check_finite(rows: NDArray[np.float64], batch: Sequence[Question]) -> None:

@@ -1,27 +1,129 @@
-"""Which questions go through the model together."""
+"""Which questions go through the model together, and how many."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from piste.classifiers.base import Classifier
 from piste.subject import Question
 
+SMALLEST = 256
+_FIRST = 2048
+_TRIALS = 2
+_AS_GOOD = 0.97
+_CALL = 128  # what one more call of a model costs, in tokens
+# Trying sizes pays only in front of this many tokens; with fewer, every run uses the same batches
+# and gives the same answers to the last bit.
+_WORTH_TRYING = 2**16
 
-def batches(questions: Sequence[Question], budget: int) -> list[list[Question]]:
-    """Longest first, each batch at most ``budget`` tokens as padded (rows × longest row).
 
-    Sorting keeps padding small; beginning with the longest finds out at once whether memory
-    suffices.
+class Pace:
+    """How many tokens a batch should hold, found on the questions themselves.
+
+    Too small a batch leaves the processor idle between layers, too large a one falls out of its
+    caches; where the best lies depends on model, machine and length. So the first batches of each
+    length class are of different sizes (half and double of the best so far), and the quickest per
+    token is kept. Nothing is asked only to be measured, and small pieces of work try nothing.
+
+    >>> pace = Pace(most=8192)
+    >>> for seconds, size in ((1.0, 2048), (0.9, 4096), (1.2, 8192), (1.1, 1024)):
+    ...     for _ in range(2):
+    ...         pace.learn(50, size, tokens=size, seconds=seconds * size)
+    >>> pace.size(50)
+    4096
+    """
+
+    def __init__(self, most: int, calibrate: bool = True) -> None:
+        self.most = most
+        self._calibrate = calibrate
+        self._costs: dict[int, dict[int, list[float]]] = {}
+
+    def size(self, length: int, trying: bool = False) -> int:
+        """The size to use next for questions of this length: the best known, or one to try."""
+        if not self._calibrate:
+            return self.most
+        costs = self._costs.get(_class(length), {})
+        best = self._best(length)
+        if not trying:
+            return best
+        for candidate in (best, best * 2, best // 2):
+            if self._allowed(candidate) and len(costs.get(candidate, ())) < _TRIALS:
+                return candidate
+        return best
+
+    def _best(self, length: int) -> int:
+        own = _class(length)
+        for known in sorted(self._costs, key=lambda other: abs(other - own)):
+            tried = {
+                size: min(times)
+                for size, times in self._costs[known].items()
+                if len(times) >= _TRIALS and size <= self.most
+            }
+            if tried:  # what is best for a similar length is a good beginning
+                quickest = min(tried.values())
+                # The smallest that is as good as the quickest: it needs less memory.
+                return min(size for size, cost in tried.items() if cost * _AS_GOOD <= quickest)
+        return min(_FIRST, self.most)
+
+    def _allowed(self, size: int) -> bool:
+        return min(SMALLEST, self.most) <= size <= self.most
+
+    def learn(self, length: int, size: int, tokens: int, seconds: float) -> None:
+        """A batch planned for ``size`` held so many tokens and took so long."""
+        times = self._costs.get(_class(length), {}).get(size, ())
+        # A last, small batch says nothing about its size.
+        if tokens > size // 2 and len(times) < _TRIALS:
+            self._costs.setdefault(_class(length), {}).setdefault(size, []).append(seconds / tokens)
+
+    def shrink(self, most: int) -> None:
+        """Never again more than this: it did not fit into memory."""
+        self.most = max(most, 1)
+
+
+def _class(length: int) -> int:
+    """Lengths within a factor of two cost about the same per token."""
+    return max(length - 1, 0).bit_length()
+
+
+_PACES: WeakKeyDictionary[Classifier, Pace] = WeakKeyDictionary()
+
+
+def pace_of(classifier: Classifier) -> Pace:
+    """What is known about a classifier's best batch sizes: learned once, kept as long as it."""
+    pace = _PACES.get(classifier)
+    if pace is None:
+        pace = _PACES[classifier] = Pace(classifier.budget, classifier.calibrated)
+    return pace
+
+
+def longest_first(questions: Sequence[Question]) -> list[Question]:
+    """Sorting keeps padding small, and the longest find out at once whether memory suffices."""
+    lengths = np.array([question.length for question in questions])
+    return [questions[number] for number in np.argsort(-lengths, kind="stable")]
+
+
+def batches(questions: Sequence[Question], pace: Pace) -> Iterator[tuple[int, list[Question]]]:
+    """Batches of at most so many tokens as padded (rows × longest row), with that number.
+
+    Made one after the other, so that what was learned from one counts for the next.
 
     >>> lengths = [Question(str(n), n, None) for n in (3, 9, 2, 8)]
-    >>> [[q.length for q in batch] for batch in batches(lengths, 20)]
+    >>> [[q.length for q in batch] for _, batch in batches(lengths, Pace(20, calibrate=False))]
     [[9, 8], [3, 2]]
     """
-    ordered = sorted(questions, key=lambda question: -question.length)
-    result: list[list[Question]] = []
-    for question in ordered:
-        if result and (len(result[-1]) + 1) * max(result[-1][0].length, 1) <= budget:
-            result[-1].append(question)
-        else:
-            result.append([question])
-    return result
+    ordered = longest_first(questions)
+    lengths = np.array([question.length for question in ordered])
+    trying = sum(question.length for question in questions) >= _WORTH_TRYING
+    start = 0
+    while start < len(ordered):
+        length = max(ordered[start].length, 1)
+        size = pace.size(length, trying)
+        end = start + max(size // length, 1)
+        # A batch also ends when its padding costs more than another call would.
+        padding = np.cumsum(length - lengths[start:end])
+        end = min(end, start + max(int(np.searchsorted(padding, _CALL, side="right")), 1))
+        yield size, ordered[start:end]
+        start = end

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from piste.explanation import Fidelity
 from piste.subject import Sequence1D, Subject
@@ -15,6 +16,8 @@ from piste.surrogates import Surrogate
 from piste.target import Target
 
 Floats = NDArray[np.float64]
+Counts: TypeAlias = csr_array
+"""Questions × units; most questions hold few of them."""
 
 
 @dataclass
@@ -40,12 +43,15 @@ class Task:
         """The explained number(s) of every question asked, in order."""
         return self.target(self.logits)
 
-    def counts(self) -> Floats:
-        """How often each unit occurs in each question asked."""
-        counts = np.zeros((len(self.sequences), len(self.subject)))
-        for row, sequence in enumerate(self.sequences):
-            np.add.at(counts[row], np.asarray(sequence, dtype=np.int64), 1.0)
-        return counts
+    def counts(self, types: NDArray[np.int64] | None = None) -> Counts:
+        """How often each unit (or each of ``types``) occurs in each question asked, sparse."""
+        numbers = np.arange(len(self.subject)) if types is None else types
+        lengths = [len(sequence) for sequence in self.sequences]
+        filled = [sequence for sequence in self.sequences if len(sequence)]
+        columns = numbers[np.concatenate(filled)] if filled else np.empty(0, dtype=np.int64)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        shape = (len(lengths), int(numbers.max()) + 1)
+        return csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from piste.errors import PisteError
 from piste.explanation import Fidelity
@@ -163,7 +162,7 @@ class SlalomMethod:
             found: tuple[Fit, Fidelity] = memory["fit"]
             return found
         types, held = self._types(task), memory["held_out"]
-        counts = _by_type(task.counts(), types)
+        counts = task.counts(types).toarray()
         numbers = task.numbers()
         options: dict[str, Any] = (
             {"ridge": self.ridge} if self.solver == "newton" else {"epochs": self.epochs}
@@ -235,7 +234,7 @@ class SlalomMethod:
             slalom = Slalom(
                 slalom.values, slalom.importances, 0.0, np.zeros(slalom.values.shape[1])
             )
-        expected = slalom.predict(_by_type(task.counts()[:held], types))
+        expected = slalom.predict(task.counts(types).toarray()[:held])
         return slalom, measure_fidelity(expected, numbers[:held]), more
 
 
@@ -245,13 +244,6 @@ def _ranking_score(slalom: Slalom, types: NDArray[np.int64], task: Task) -> Floa
     if values.ndim == 2:
         values = values[:, int(np.argmax(task.whole))]
     return (values * np.exp(slalom.importances))[types]
-
-
-def _by_type(counts: Floats, types: NDArray[np.int64]) -> Floats:
-    if len(types) and np.array_equal(types, np.arange(len(types))):
-        return counts
-    spread = csr_array((np.ones(len(types)), (np.arange(len(types)), types)))
-    return counts @ spread
 
 
 def _first_of_each(types: NDArray[np.int64]) -> NDArray[np.int64]:

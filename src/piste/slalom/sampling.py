@@ -84,36 +84,46 @@ def _from_all(
     return list(islice((q for q in questions if _new(types[q], seen)), count))
 
 
-def _short(n: int, rng: np.random.Generator) -> Iterator[Indices]:
-    """Hands of a few units from a shuffled deck, so that all units come up equally often."""
-    sizes = [size for size in SHORT_SIZES if size < n] or [1]
-    deck = rng.permutation(n)
+def _orders(n: int, rng: np.random.Generator) -> Iterator[Indices]:
+    """Random orders of the units, drawn many at a time."""
+    block = max(min(200_000 // n, 256), 1)
     while True:
-        size = int(rng.choice(sizes))
-        if len(deck) < size:
-            deck = np.concatenate([deck, rng.permutation(np.setdiff1d(np.arange(n), deck))])
-        yield np.sort(deck[:size])
-        deck = deck[size:]
+        yield from rng.permuted(np.tile(np.arange(n), (block, 1)), axis=1)
+
+
+def _short(n: int, rng: np.random.Generator) -> Iterator[Indices]:
+    """Hands of a few units from shuffled decks, so that all units come up equally often."""
+    sizes = [size for size in SHORT_SIZES if size < n] or [1]
+    for deck in _orders(n, rng):
+        ends = np.cumsum(rng.choice(sizes, size=n)).tolist()
+        start = 0
+        for end in ends:
+            yield np.sort(deck[start:end])  # the last hand of a deck takes what is left
+            start = end
+            if start >= n:
+                break
 
 
 def _deletion(n: int, rng: np.random.Generator) -> Iterator[Indices]:
-    everything = np.arange(n)
-    while True:
-        size = int(rng.integers(1, min(MOST_DELETIONS, n - 1) + 1)) if n > 1 else 1
-        yield np.delete(everything, rng.choice(n, size=size, replace=False))
+    most = max(min(MOST_DELETIONS, n - 1), 1)
+    for order in _orders(n, rng):
+        kept = np.ones(n, dtype=bool)
+        kept[order[: int(rng.integers(1, most + 1))]] = False
+        yield np.nonzero(kept)[0]
 
 
 def _subsets(n: int, rng: np.random.Generator) -> Iterator[Indices]:
     """Subsets with sizes spread evenly over 1 … n − 1, each followed by its complement."""
     turn = float(rng.random())
-    while True:
+    for order in _orders(n, rng):
         # A golden-ratio walk visits all sizes evenly at any number of questions.
         turn = (turn + 0.6180339887498949) % 1.0
         size = 1 + int(turn * (n - 1)) if n > 1 else 1
-        order = rng.permutation(n)
-        yield np.sort(order[:size])
+        kept = np.zeros(n, dtype=bool)
+        kept[order[:size]] = True
+        yield np.nonzero(kept)[0]
         if size < n:
-            yield np.sort(order[size:])
+            yield np.nonzero(~kept)[0]
 
 
 _STREAMS = {"short": _short, "deletion": _deletion, "subsets": _subsets}

@@ -1,0 +1,207 @@
+"""One command, one run, one table per case: Piste, its peers, and the bare model.
+
+    python -m benchmarks.speed [--quick] [--full] [--data imdb.parquet] [--cases encoder,decoder]
+
+Without --data the reviews in benchmarks/reviews.txt are used. --quick asks a tenth of the calls and
+leaves out the slowest peers; --full asks the peers 3,000 and 10,000 calls too, which takes hours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import piste
+from benchmarks.defaults import reviews
+from benchmarks.speed.cases import Case, bundled, decoder, encoder
+from benchmarks.speed.contenders import Peers
+from benchmarks.speed.measuring import (
+    Answer,
+    Bare,
+    Row,
+    by_explanation,
+    clocks,
+    measure,
+    recorded,
+)
+from piste.runtimes import RUNTIMES
+
+HEAD = (
+    "| explainer | time ÷ Piste | time ÷ limit | seconds | calls "
+    "| forward / plan / solve / rest, % | peak MB | R² unseen | AOPC |\n"
+    "|---|---|---|---|---|---|---|---|---|"
+)
+
+
+class Table:
+    """Prints rows as they come; ratios are to the first one."""
+
+    def __init__(self, title: str) -> None:
+        print(f"\n### {title}\n\n{HEAD}", flush=True)
+        self.reference = float("nan")
+
+    def add(self, row: Row) -> None:
+        if math.isnan(self.reference):
+            self.reference = row.seconds
+        if row.note:
+            print(f"| {row.name} | {row.note} ||||||||", flush=True)
+            return
+        shares = " / ".join(f"{100 * share:.0f}" for share in row.shares.values())
+        cells = [
+            row.name,
+            _number(row.seconds / self.reference, 2),
+            _number(row.seconds / row.limit, 2),
+            _number(row.seconds, 2),
+            "" if row.calls is None else f"{row.calls:,}",
+            shares,
+            _number(row.megabytes, 0),
+            _number(row.r2, 2),
+            _number(row.aopc, 3),
+        ]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _number(value: float, digits: int) -> str:
+    return "" if math.isnan(value) else f"{value:,.{digits}f}"
+
+
+def piste_row(
+    case: Case, bare: Bare, calls: int, sampler: str, runtime: str, repeats: int
+) -> tuple[Row, Row]:
+    """Piste and the bare passes on its very questions, in turn; the quickest of each counts."""
+    classifier = piste.load(case.model, case.tokenizer, runtime=runtime, tolerance=1.0)
+    texts: Any = case.texts if len(case.texts) > 1 else case.texts[0]
+    options: dict[str, Any] = {"samples": calls, "sampler": sampler}
+    piste.explain(classifier, texts[0] if len(case.texts) > 1 else texts, samples=20)  # warm up
+    name = f"Piste, {sampler}, {runtime}"
+    best, limits = Row(name), []
+    with recorded() as questions:
+        piste.explain(classifier, texts, **options)
+    for _ in range(repeats):
+        with clocks() as spent:
+            row = measure(name, lambda: _answer(piste.explain(classifier, texts, **options)))
+        known = sum(spent.values())
+        parts = {**spent, "rest": row.seconds - known}
+        row.shares = {part: seconds / row.seconds for part, seconds in parts.items()}
+        best = row if not best.seconds <= row.seconds else best
+        limits.append(bare.seconds(questions))
+    final = measure(
+        name,
+        lambda: _answer(piste.explain(classifier, texts, **options)),
+        case if len(case.texts) == 1 else None,
+    )
+    best.r2, best.aopc = final.r2, final.aopc
+    best.limit = min(limits)
+    limit = Row(f"limit: the bare passes of {sampler}", len(questions), best.limit, best.limit)
+    return best, limit
+
+
+def _answer(found: Any) -> Answer:
+    if isinstance(found, list):
+        return Answer(None, None, sum(one.calls for one in found))
+    return by_explanation(found)
+
+
+def single_text(case: Case, calls: int, everyone: bool, samplers: tuple[str, ...]) -> None:
+    """One text: Piste by every runtime, the limit, and the peers."""
+    table = Table(f"{case.name}, {calls:,} calls")
+    bare = Bare(case)
+    for sampler in samplers:
+        for runtime in _runtimes():
+            if runtime != "torch" and (sampler != "short" and calls > 500):
+                continue  # long questions show the same order; see benchmarks.runtimes
+            repeats = 3 if sampler == "short" and calls <= 1000 else 1
+            row, limit = piste_row(case, bare, calls, sampler, runtime, repeats)
+            table.add(row)
+            if runtime == "torch":
+                table.add(limit)
+    peers = Peers(case)
+    for name, explain in {**peers.named(), **peers.gradients()}.items():
+        if not everyone and not name.startswith(("slalom-explanations, short", "captum")):
+            continue
+        table.add(_peer_row(case, bare, peers, name, explain, calls))
+
+
+def _peer_row(
+    case: Case, bare: Bare, peers: Peers, name: str, explain: Callable[[int], Any], calls: int
+) -> Row:
+    peers.lengths = []
+    row = measure(name, lambda: explain(calls), case)
+    if peers.lengths:
+        row.limit = bare.estimate(peers.lengths)
+    elif name.startswith("slalom-explanations, short") and row.calls:
+        row.limit = bare.estimate([5] * row.calls)
+    return row
+
+
+def many_texts(case: Case, calls: int, peers: int = 3) -> None:
+    """All texts at once against one after the other, and the peers on a few of them."""
+    table = Table(f"{case.name}, {len(case.texts)} reviews, {calls:,} calls each")
+    bare = Bare(case)
+    for sampler in ("short", "mix"):
+        row, limit = piste_row(case, bare, calls, sampler, "torch", 1)
+        table.add(row)
+        table.add(limit)
+        name = f"Piste, {sampler}, one after the other"
+        table.add(measure(name, partial(_one_by_one, case, samples=calls, sampler=sampler)))
+    few = [Case(case.name, case.model, case.tokenizer, [text]) for text in case.texts[:peers]]
+    factor = len(case.texts) / len(few)
+    for name in ("slalom-explanations, short", "lime", "shap, Kernel"):
+        explainers = [Peers(one).named()[name] for one in few]
+        rows = [measure(name, partial(explain, calls)) for explain in explainers]
+        total = Row(f"{name} (from {len(few)})", int(factor * sum(row.calls or 0 for row in rows)))
+        total.seconds = factor * sum(row.seconds for row in rows)
+        total.megabytes = max(row.megabytes for row in rows)
+        table.add(total)
+
+
+def _one_by_one(case: Case, **options: Any) -> Answer:
+    return _answer([piste.explain(case.classifier, text, **options) for text in case.texts])
+
+
+def _runtimes() -> Iterator[str]:
+    for name in RUNTIMES:
+        if not name.endswith("bf16") or _has_bfloat16():
+            yield name
+
+
+def _has_bfloat16() -> bool:
+    """Without instructions for it, bfloat16 is emulated and several times slower."""
+    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())
+
+
+def main() -> None:
+    """Run the cases that were asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--data", type=Path, default=None)
+    parser.add_argument("--cases", default="encoder,decoder,bundled,many")
+    options = parser.parse_args()
+    chosen = set(options.cases.split(","))
+    calls = (50, 100) if options.quick else (500, 1000, 3000, 10000)
+    if "encoder" in chosen:
+        case = encoder(60 if options.quick else 200)
+        for number in calls:
+            everyone = options.full or number == 1000
+            samplers = ("short", "mix") if number <= 1000 or options.full else ("short",)
+            single_text(case, number, everyone, samplers)
+    if "decoder" in chosen:
+        single_text(decoder(60 if options.quick else 200), calls[0], options.full, ("short", "mix"))
+    texts = reviews(options.data, 10 if options.quick or options.data is None else 100)
+    if "bundled" in chosen:
+        for name in ("piste:reviews", "piste:reviews-gpt"):
+            for number in calls[:2]:
+                single_text(bundled(name, texts[:1]), number, not options.quick, ("short", "mix"))
+    if "many" in chosen:
+        many_texts(bundled("piste:reviews", texts), calls[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""What answers in the model's place: the model itself, its lean twin, or another runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+
+from piste.classifiers.lean import lean_twin
+from piste.errors import PisteError
+from piste.runtimes import Runtime, start
+from piste.runtimes.base import Inputs, check_name
+from piste.runtimes.plain import TorchRuntime
+from piste.subject import Question
+
+Ask: TypeAlias = Callable[[Sequence[Question]], torch.Tensor]
+
+# A lean twin does the same arithmetic; what differs is rounding.
+_ROUNDING = 1e-4
+
+
+class Backend:
+    """Runs batches, and holds whatever stands in for the model against the model's own answers.
+
+    ``difference`` is the largest found so far, in units of the logits.
+    """
+
+    def __init__(self, model: Any, name: str, tolerance: float | None, lean: bool) -> None:
+        self.name = check_name(name)
+        self.difference = 0.0
+        self._model = model
+        self._tolerance = tolerance
+        self._lean = lean
+        self._plain = TorchRuntime(model)
+        self._runtime: Runtime = self._plain
+        self._built: object = None
+        self._checked_length = 0
+        self._truth: torch.Tensor | None = None
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether something else than the model itself answers."""
+        return self._runtime is not self._plain
+
+    @property
+    def module(self) -> Any:
+        """The torch module that answers, or None if it is none."""
+        if self.name != "torch" or not isinstance(self._runtime, TorchRuntime):
+            return None
+        return self._runtime.model
+
+    @property
+    def told_padding(self) -> bool:
+        return self._runtime.pads
+
+    def found(self) -> dict[str, float]:
+        """What the result should say of a runtime: the largest difference from torch's answers."""
+        return {} if self.name == "torch" else {"runtime_difference": self.difference}
+
+    def run(self, inputs: Inputs, pad: int | None) -> torch.Tensor:
+        # One question alone is the model's own business: its output is the one to be explained.
+        own = self.name == "torch" and len(inputs["input_ids"]) == 1
+        return (self._plain if own else self._runtime).run(inputs, pad)
+
+    # -- beginning -----------------------------------------------------------------------------
+
+    def is_current(self) -> bool:
+        """Whether the model is still the one that what answers was made from."""
+        return self._built is not None and self._built == self._state()
+
+    def reset(self) -> None:
+        """Back to the model itself."""
+        self._runtime, self._built = self._plain, None
+        self._checked_length, self._truth, self.difference = 0, None, 0.0
+
+    def begin(self, probes: Sequence[Question], ask: Ask, example: Inputs) -> None:
+        """Make the lean twin and the chosen runtime; ``ask`` answers through this backend."""
+        self.reset()
+        model = self._make_lean(probes, ask) if "attention_mask" in example else None
+        if self.name != "torch":
+            with torch.inference_mode(False):
+                self._runtime = start(self.name, model or self._model, example)
+        elif model is not None:
+            self._runtime = TorchRuntime(model)
+        self._built = self._state()
+
+    def _make_lean(self, probes: Sequence[Question], ask: Ask) -> Any:
+        hooked = any(m._forward_hooks or m._forward_pre_hooks for m in self._model.modules())
+        if not self._lean or hooked or len(probes) < 2:
+            return None
+        truth = self._alone(probes, ask)
+        scale = float(truth.abs().max().clamp_min(1e-6))
+
+        def agrees(twin: Any) -> bool:
+            self._runtime = TorchRuntime(twin)
+            try:
+                return float((ask(probes).double() - truth).abs().max()) <= 2e-5 * scale
+            finally:
+                self._runtime = self._plain
+
+        if not agrees(self._model):  # not even the model agrees with itself to that precision
+            return None
+        try:
+            return lean_twin(self._model, agrees)
+        except Exception:  # a model that can't be copied runs as it is
+            return None
+
+    # -- checking ------------------------------------------------------------------------------
+
+    def check(self, questions: Sequence[Question], ask: Ask) -> None:
+        """Compare answers on questions much longer than those compared before.
+
+        A lean twin that fails is dropped; a runtime that was asked for is refused.
+        """
+        longest = max(questions, key=lambda question: question.length)
+        if not self.stands_in or longest.length <= 4 * self._checked_length:
+            return
+        some = list({question.key: question for question in (longest, *questions[:8])}.values())
+        answers, truth = ask(some).double(), self._alone(some, ask)
+        self._checked_length = longest.length
+        self._truth = truth if self._truth is None else torch.cat([self._truth, truth])
+        difference = float((answers - truth).abs().max())
+        # Against the spread of the answers: that is what explanations are made of.
+        spread = float((self._truth.max(dim=0).values - self._truth.min(dim=0).values).max())
+        scale = max(spread, 1e-2 * float(self._truth.abs().max()), 1e-12)
+        if self.name == "torch":
+            if not difference <= _ROUNDING * scale:
+                self._runtime = self._plain
+            return
+        self.difference = max(self.difference, difference)
+        allowed = self._runtime.allowed if self._tolerance is None else self._tolerance
+        if not difference <= allowed * scale:
+            self.reset()
+            raise PisteError(
+                f"runtime={self.name!r} answers up to {difference:.2g} beside torch, "
+                f"{difference / scale:.1%} of the answers' spread where {allowed:.1%} is allowed: "
+                "use runtime='torch', or give a larger tolerance."
+            )
+
+    def _alone(self, questions: Sequence[Question], ask: Ask) -> torch.Tensor:
+        """The model's own answers, one by one."""
+        chosen, self._runtime = self._runtime, self._plain
+        try:
+            return torch.cat([ask([question]) for question in questions]).double()
+        finally:
+            self._runtime = chosen
+
+    def _state(self) -> object:
+        """Everything by which a change of the model shows: modules, tensors, plain attributes."""
+        versions = self.name != "torch"  # a lean twin shares the tensors, other runtimes copy them
+        plain = (bool, int, float, str, type(None))
+        return [
+            (
+                id(module),
+                {
+                    name: value
+                    for name, value in vars(module).items()
+                    if isinstance(value, plain) and name != "training"
+                },
+                [
+                    (id(tensor), _version(tensor) if versions else 0)
+                    for group in (module._parameters, module._buffers)
+                    for tensor in group.values()
+                    if tensor is not None
+                ],
+                len(module._forward_hooks) + len(module._forward_pre_hooks),
+            )
+            for module in self._model.modules()
+        ]
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else int(tensor._version)
