@@ -34,8 +34,8 @@ from piste.runtimes import RUNTIMES
 
 HEAD = (
     "| explainer | time ÷ Piste | time ÷ limit | seconds | calls "
-    "| forward / plan / solve / rest, % | peak MB | R² unseen | AOPC |\n"
-    "|---|---|---|---|---|---|---|---|---|"
+    "| forward / plan / solve / rest, % | peak MB | R² all sizes | R² three units | AOPC |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -50,7 +50,7 @@ class Table:
         if math.isnan(self.reference):
             self.reference = row.seconds
         if row.note:
-            print(f"| {row.name} | {row.note} ||||||||", flush=True)
+            print(f"| {row.name} | {row.note} |||||||||", flush=True)
             return
         shares = " / ".join(f"{100 * share:.0f}" for share in row.shares.values())
         cells = [
@@ -62,6 +62,7 @@ class Table:
             shares,
             _number(row.megabytes, 0),
             _number(row.r2, 2),
+            _number(row.r2_short, 2),
             _number(row.aopc, 3),
         ]
         print(f"| {' | '.join(cells)} |", flush=True)
@@ -96,7 +97,7 @@ def piste_row(
         lambda: _answer(piste.explain(classifier, texts, **options)),
         case if len(case.texts) == 1 else None,
     )
-    best.r2, best.aopc = final.r2, final.aopc
+    best.r2, best.r2_short, best.aopc = final.r2, final.r2_short, final.aopc
     best.limit = min(limits)
     limit = Row(f"limit: the bare passes of {sampler}", len(questions), best.limit, best.limit)
     return best, limit

@@ -60,11 +60,20 @@ class Case:
     @cached_property
     def removals(self) -> tuple[Masks, Floats]:
         """Removals of every size that nobody was fitted to, and what the model says to them."""
+        rng = np.random.default_rng(12345)
+        return self._asked(sampling.draw("subsets", len(self.subject), self.unseen, rng))
+
+    @cached_property
+    def few(self) -> tuple[Masks, Floats]:
+        """Three units each, what the published package fits to."""
+        rng = np.random.default_rng(54321)
         n = len(self.subject)
-        drawn = sampling.draw("subsets", n, self.unseen, np.random.default_rng(12345))
-        masks = np.zeros((len(drawn), n), dtype=bool)
-        for row, kept in enumerate(drawn):
-            masks[row, kept] = True
+        return self._asked([np.sort(rng.choice(n, 3, replace=False)) for _ in range(200)])
+
+    def _asked(self, kept: list[NDArray[np.int64]]) -> tuple[Masks, Floats]:
+        masks = np.zeros((len(kept), len(self.subject)), dtype=bool)
+        for row, units in zip(masks, kept, strict=True):
+            row[units] = True
         return masks, self.log_odds(masks)
 
 

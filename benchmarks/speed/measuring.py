@@ -21,7 +21,7 @@ from piste.classifiers.text import TextClassifier
 from piste.methods.slalom import SlalomMethod
 from piste.subject import Question
 
-SIZES = (256, 512, 1024, 2048, 4096, 8192)
+SIZES = (512, 1024, 2048, 4096)
 
 
 @dataclass
@@ -44,6 +44,7 @@ class Row:
     shares: dict[str, float] = field(default_factory=dict)
     megabytes: float = float("nan")
     r2: float = float("nan")
+    r2_short: float = float("nan")
     aopc: float = float("nan")
     note: str = ""
 
@@ -67,10 +68,9 @@ def measure(name: str, run: Callable[[], Answer], case: Case | None = None) -> R
 
 def judge(row: Row, answer: Answer, case: Case) -> None:
     """R² over removals of all sizes, and how far the output falls as top units are deleted."""
-    masks, truth = case.removals
     if answer.predict is not None:
-        residual = ((answer.predict(masks) - truth) ** 2).mean()
-        row.r2 = float(1 - residual / truth.var())
+        row.r2 = _r2(answer.predict, *case.removals)
+        row.r2_short = _r2(answer.predict, *case.few)
     if answer.ranking is not None:
         n = len(answer.ranking)
         order = np.argsort(-answer.ranking)
@@ -80,6 +80,10 @@ def judge(row: Row, answer: Answer, case: Case) -> None:
             left[number, order[:step]] = False
         chances = expit(case.log_odds(left))
         row.aopc = float((chances[0] - chances[1:]).mean())
+
+
+def _r2(predict: Callable[[Masks], Floats], masks: Masks, truth: Floats) -> float:
+    return float(1 - ((predict(masks) - truth) ** 2).mean() / truth.var())
 
 
 @contextmanager
@@ -190,7 +194,7 @@ class Bare:
         for size in SIZES:
             rows = max(size // question.length, 1)
             batch = self._padded([question] * rows)
-            costs[size] = min(self._run([batch]) for _ in range(3)) / rows
+            costs[size] = min(self._run([batch]) for _ in range(2)) / rows
         self._best[key] = min(costs, key=lambda size: costs[size])
         self._costs[key] = min(costs.values()) / question.length
 

@@ -59,7 +59,10 @@ class OneRow(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.ndim != 3:
             return self.part(x)
-        return self.part(self.position.pick(x)).expand(-1, x.shape[1], -1)
+        row = self.part(self.position.pick(x))
+        copies = row.expand(-1, x.shape[1], -1)
+        # Attention is slow on queries that are one row in memory; wider layers feed no attention.
+        return copies.contiguous() if row.shape[2] <= x.shape[2] else copies
 
 
 def lean_twin(model: nn.Module, agrees: Callable[[nn.Module], bool]) -> nn.Module | None:

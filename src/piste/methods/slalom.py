@@ -102,13 +102,17 @@ class SlalomMethod:
         return [*held_out, *fixed, *drawn]
 
     def _held_out(self, task: Task, count: int, seen: sampling.Seen) -> list[Sequence1D]:
-        """Removals of every size; for short questions only as many units as can be read."""
-        subject = task.subject
-        questions = sampling.draw("subsets", len(subject), count, task.rng, seen, subject.types)
-        if subject.fits or subject.limit is None or not self.short_only:
-            return list(questions)
-        tokens = np.array([unit.tokens for unit in subject.units])
-        return [question[np.cumsum(tokens[question]) <= subject.limit] for question in questions]
+        """Removals of every size; short questions where only those are asked.
+
+        Long ones would cost several times what all the short ones do, and could not be asked at
+        all of a text that is longer than the model reads.
+        """
+        kind = "short" if self.short_only else "subsets"
+        n, types = len(task.subject), task.subject.types
+        if self.solver == "analytic":  # it asks for singles and pairs, so those prove nothing
+            drawn = sampling.draw(kind, n, 4 * count, task.rng, seen, types)
+            return [question for question in drawn if len(question) > 2][:count]
+        return list(sampling.draw(kind, n, count, task.rng, seen, types))
 
     def _pairs(self, task: Task) -> list[Sequence1D]:
         players, memory = task.memory["players"], task.memory
@@ -186,6 +190,7 @@ class SlalomMethod:
             "samples": self.samples,
             "background": self.background,
             "held_out": task.memory["held_out"],
+            "held_out_sampler": "short" if self.short_only else "subsets",
         }
         found: Fit | None = None
         if self.solver == "analytic":

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from piste.errors import PisteError
-from piste.slalom.newton import Curvature, curvature_at, solve_newton
+from piste.slalom.counts import Counts
+from piste.slalom.newton import NewtonResult, curvature_at, solve_newton
+from piste.slalom.problem import Curvature
 from piste.slalom.sgd import solve_sgd
 from piste.slalom.surrogate import Slalom
 from piste.slalom.threads import threads_for
@@ -44,22 +48,24 @@ class Fit:
     def importances(self) -> Floats:
         return self.slalom.importances
 
-    def predict(self, counts: ArrayLike) -> Floats:
+    def predict(self, counts: ArrayLike | Any) -> Floats:
         return self.slalom.predict(counts)
 
     @property
     def errors(self) -> dict[str, Floats]:
-        """Standard errors of values and importances, infinite where nothing was asked."""
+        """Standard errors of values and importances, infinite where nothing was asked.
+
+        Exact where the fit was by factors; beyond some 600 types, from samples of the covariance.
+        """
         classes = 1 if self.values.ndim == 1 else self.values.shape[1]
         count = int(self.active.sum())
-        background = len(self.curvature.linear) - count
         values = np.full((len(self.active), classes), np.inf)
         importances = np.full(len(self.active), np.inf)
         for column in range(classes):
-            directions = self.curvature.directions(column)
-            below = directions[count + background : 2 * count + background]
-            values[self.active, column] = np.linalg.norm(below, axis=1)
-            centred = directions[:count] - directions[:count].mean(axis=0)
+            moves = self.curvature.directions(column, sys.maxsize)
+            below = len(moves) // 2
+            values[self.active, column] = np.linalg.norm(moves[below : below + count], axis=1)
+            centred = moves[:count] - moves[:count].mean(axis=0)
             importances[self.active] = np.linalg.norm(centred, axis=1)
         return {
             "value": values[:, 0] if self.values.ndim == 1 else values,
@@ -68,7 +74,7 @@ class Fit:
 
 
 def fit(
-    counts: ArrayLike,
+    counts: ArrayLike | Any,
     outputs: ArrayLike,
     *,
     solver: Solver = "newton",
@@ -78,11 +84,12 @@ def fit(
 ) -> Fit:
     """Fit F(c) of eq. 4 to outputs by least squares.
 
-    ``counts`` is questions × types (how often each type occurs), ``outputs`` has one number per
-    question, or one per class (then importances are shared, C.1). ``ridge`` is a number, a pair
-    (on importances, on values), or "auto": found by marginal likelihood. ``background="auto"``
-    keeps a background only if its weight is at least twice its standard error. Options of "sgd":
-    epochs, learning_rate, batch, seed; of "newton": max_iterations.
+    ``counts`` is questions × types (how often each type occurs), dense or any scipy.sparse;
+    ``outputs`` has one number per question, or one per class (then importances are shared, C.1).
+    ``ridge`` is a number, a pair (on importances, on values), or "auto": found by marginal
+    likelihood. ``background="auto"`` keeps a background only if its weight is at least twice its
+    standard error; where it hardly explains anything, also only if none explains less.
+    Options of "sgd": epochs, learning_rate, batch, seed; of "newton": max_iterations.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = Slalom(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.5, 0.0]))
@@ -94,45 +101,70 @@ def fit(
     if background not in (True, False, "auto"):
         raise PisteError(f"background={background!r} is wrong: True, False or 'auto' is wanted.")
     matrix, answers = _check(counts, outputs, bool(background))
-    with threads_for(matrix.size):
-        found = _fit(matrix, answers, solver, bool(background), ridge, options)
-        if background == "auto" and matrix.any(axis=1).all() and not _is_significant(found):
-            return _fit(matrix, answers, solver, False, ridge, options)
+    task = _Task(matrix, answers, solver, ridge, options)
+    with threads_for(matrix.nnz if sparse.issparse(matrix) else matrix.size):
+        found, result = task.fit(bool(background))
+        if background != "auto" or task.some_empty:
+            return found
+        if not found.slalom.weight > 2 * found.curvature.background_error():
+            return task.fit(False, result)[0]
+        if found.loss > _LITTLE * float(answers.var(axis=0).mean()):
+            other = task.fit(False)[0]
+            return other if other.loss < found.loss else found
         return found
 
 
-def _is_significant(fit: Fit) -> bool:
-    """Whether the background's weight stands out from its own error."""
-    error = float(np.linalg.norm(fit.curvature.directions(0)[int(fit.active.sum())]))
-    return fit.slalom.weight > 2 * error
+# With most of the variance left, the prior has swallowed what the questions say; a search that
+# began with a heavy background ends there more often than one without.
+_LITTLE = 0.5
 
 
-def _fit(
-    matrix: Floats,
-    answers: Floats,
-    solver: Solver,
-    background: bool,
-    ridge: Ridge,
-    options: dict[str, Any],
-) -> Fit:
-    flat = answers.ndim == 1
-    columns = answers[:, None] if flat else answers
-    active = np.asarray((matrix > 0).any(axis=0))
-    used = np.ascontiguousarray(matrix[:, active])
-    if solver == "newton":
-        found = solve_newton(used, columns, background=background, ridge=_ridge(ridge), **options)
-        s, weight, linear = found.importances, found.weight, found.linear
-        curvature, strengths = found.curvature, found.ridge
-        iterations, converged = found.iterations, found.converged
-    elif solver == "sgd":
-        s, weight, linear = solve_sgd(used, columns, background=background, **options)
-        curvature = curvature_at(used, columns, s, weight, linear)
-        strengths, iterations, converged = (0.0, 0.0), int(options.get("epochs", 60)), False
-    else:
-        raise PisteError(f"solver={solver!r} is unknown: choose newton or sgd.")
-    slalom = _assemble(s, weight, linear, active, flat, background)
-    loss = float(((slalom.predict(matrix) - answers) ** 2).mean())
-    return Fit(slalom, loss, solver, iterations, converged, strengths, active, curvature)
+class _Task:
+    """What is fitted, once or twice."""
+
+    def __init__(
+        self, matrix: Any, answers: Floats, solver: Solver, ridge: Ridge, options: dict[str, Any]
+    ) -> None:
+        self.matrix, self.answers = matrix, answers
+        self.solver, self.ridge, self.options = solver, ridge, options
+        self.active = np.asarray((matrix > 0).sum(axis=0) > 0).ravel()
+        self.used = matrix if self.active.all() else matrix[:, self.active]
+        self.counts = Counts(self.used)
+        self.some_empty = not bool((np.asarray(matrix.sum(axis=1)) > 0).all())
+
+    def fit(
+        self, background: bool, start: NewtonResult | None = None
+    ) -> tuple[Fit, NewtonResult | None]:
+        """A fit, and for Newton the result another one may begin at."""
+        flat = self.answers.ndim == 1
+        columns = self.answers[:, None] if flat else self.answers
+        found: NewtonResult | None = None
+        if self.solver == "newton":
+            found = solve_newton(
+                self.counts,
+                columns,
+                background=background,
+                ridge=_ridge(self.ridge),
+                start=start,
+                **self.options,
+            )
+            s, weight, linear = found.importances, found.weight, found.linear
+            curvature, strengths = found.curvature, found.ridge
+            iterations, converged = found.iterations, found.converged
+        elif self.solver == "sgd":
+            dense = self.used.toarray() if sparse.issparse(self.used) else self.used
+            s, weight, linear = solve_sgd(dense, columns, background=background, **self.options)
+            curvature = curvature_at(self.counts, columns, s, weight, linear)
+            strengths, converged = (0.0, 0.0), False
+            iterations = int(self.options.get("epochs", 60))
+        else:
+            raise PisteError(f"solver={self.solver!r} is unknown: choose newton or sgd.")
+        slalom = _assemble(s, weight, linear, self.active, flat, background)
+        loss = float(((slalom.predict(self.matrix) - self.answers) ** 2).mean())
+        fit = Fit(
+            slalom, loss, self.solver, iterations, converged, strengths, self.active, curvature
+        )
+        return fit, found
 
 
 def _assemble(
@@ -167,19 +199,22 @@ def _ridge(ridge: Ridge) -> tuple[float, float] | None:
     return pair
 
 
-def _check(counts: ArrayLike, outputs: ArrayLike, background: bool) -> tuple[Floats, Floats]:
-    matrix = np.asarray(counts, dtype=np.float64)
+def _check(counts: ArrayLike | Any, outputs: ArrayLike, background: bool) -> tuple[Any, Floats]:
+    listed = sparse.issparse(counts)
+    make: Any = sparse.csr_array if listed else np.asarray
+    matrix: Any = make(counts, dtype=np.float64)
     answers = np.asarray(outputs, dtype=np.float64)
-    if matrix.ndim != 2 or answers.ndim not in (1, 2) or len(matrix) != len(answers):
+    if matrix.ndim != 2 or answers.ndim not in (1, 2) or matrix.shape[0] != len(answers):
         raise PisteError(
             f"counts must be questions × types and outputs one row per question, but they have "
             f"the shapes {matrix.shape} and {answers.shape}."
         )
-    if matrix.size == 0 or not (matrix > 0).any():
+    numbers: Floats = matrix.data if listed else matrix
+    if numbers.size == 0 or not (numbers > 0).any():
         raise PisteError("There is nothing to fit: no question contains any unit.")
-    if not (np.isfinite(matrix).all() and np.isfinite(answers).all()) or (matrix < 0).any():
+    if not (np.isfinite(numbers).all() and np.isfinite(answers).all()) or (numbers < 0).any():
         raise PisteError("Counts must be finite and ≥ 0, outputs finite.")
-    if not background and not (matrix.sum(axis=1) > 0).all():
+    if not background and not (np.asarray(matrix.sum(axis=1)) > 0).all():
         raise PisteError(
             "A question without any unit has no answer in a SLALOM without background: leave it "
             "out or set background=True."

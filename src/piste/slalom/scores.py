@@ -10,6 +10,7 @@ scores.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,7 @@ def text_scores(
     >>> scores["gradient"].round(3).tolist()
     [0.222, -0.444, 0.222]
     """
-    with threads_for(len(slalom.importances) ** 2):
+    with threads_for(0):  # all matrices here are small blocks, whatever the text's length
         return _text_scores(slalom, types, fit)
 
 
@@ -94,18 +95,16 @@ class _Changes:
 
 def _directions(fit: Fit, class_: int) -> _Changes:
     """The fit's covariance factor for one class, in the normalisation Σ s = 0."""
-    factor = fit.curvature.directions(class_)
-    if len(fit.active) > _MOST_TYPES and factor.shape[1] > _SAMPLED_DIRECTIONS:
-        draws = np.random.default_rng(0).standard_normal((factor.shape[1], _SAMPLED_DIRECTIONS))
-        factor = factor @ draws / np.sqrt(_SAMPLED_DIRECTIONS)
-    count = int(fit.active.sum())
-    background = len(fit.curvature.linear) - count
+    most = sys.maxsize if len(fit.active) <= _MOST_TYPES else _SAMPLED_DIRECTIONS
+    factor = fit.curvature.directions(class_, most)
+    count, columns = int(fit.active.sum()), len(factor) // 2
+    background = columns - count
     # Moving all weights by a common factor moves the background's along with them.
     scale = factor[:count].mean(axis=0)
     importances = np.zeros((len(fit.active), factor.shape[1]))
     values = np.zeros_like(importances)
     importances[fit.active] = factor[:count] - scale
-    values[fit.active] = factor[count + background : 2 * count + background]
+    values[fit.active] = factor[columns : columns + count]
     weight = mass = np.zeros(factor.shape[1])
     # At weight 0 the background only speaks where nothing else does: no score depends on it.
     if background and fit.slalom.weight > 0:

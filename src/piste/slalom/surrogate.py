@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 Floats = NDArray[np.float64]
 
@@ -27,20 +29,26 @@ class Slalom:
     weight: float = 0.0
     base: Floats | float = 0.0
 
-    def predict(self, counts: ArrayLike) -> Floats:
-        """F for every row of counts (questions × types): questions, or questions × classes."""
-        matrix = np.atleast_2d(np.asarray(counts, dtype=np.float64))
+    def predict(self, counts: ArrayLike | Any) -> Floats:
+        """F for every row of counts (questions × types): questions, or questions × classes.
+
+        Counts may be dense or any scipy.sparse, which is never made dense.
+        """
+        matrix: Any = counts
+        if not sparse.issparse(counts):
+            matrix = np.atleast_2d(np.asarray(counts, dtype=np.float64))
         shift = max(float(np.max(self.importances, initial=-np.inf)), _log(self.weight))
         shift = shift if np.isfinite(shift) else 0.0
-        mass = matrix * np.exp(self.importances - shift)
+        mass = np.exp(self.importances - shift)
         weight = self.weight * np.exp(-shift)
         base = np.asarray(self.base, dtype=np.float64)
-        total = mass.sum(axis=1) + weight
+        total = matrix @ mass + weight
         safe = np.where(total > 0, total, 1.0)
         if self.values.ndim == 1:
-            return np.where(total > 0, (mass @ self.values + weight * base) / safe, base)
-        answer = (mass @ self.values + weight * base) / safe[:, None]
-        return np.where(total[:, None] > 0, answer, base)
+            top = matrix @ (mass * self.values) + weight * base
+            return np.where(total > 0, top / safe, base)
+        top = matrix @ (mass[:, None] * self.values) + weight * base
+        return np.where(total[:, None] > 0, top / safe[:, None], base)
 
 
 def _log(weight: float) -> float:
