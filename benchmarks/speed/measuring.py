@@ -18,6 +18,7 @@ import piste
 from benchmarks.speed.cases import Case, Floats, Masks
 from piste.classifiers.padding import RIGHT, pad_rows
 from piste.classifiers.text import TextClassifier
+from piste.engine.batching import Pace, batches
 from piste.methods.slalom import SlalomMethod
 from piste.subject import Question
 
@@ -176,15 +177,9 @@ class Bare:
         """Time of all questions, longest first, each length class at its quickest size."""
         ordered = sorted(questions, key=lambda question: -question.length)
         for question in ordered[:: max(len(ordered) // 40, 1)]:
-            self._calibrate(question)
-        batches = []
-        start = 0
-        while start < len(ordered):
-            length = ordered[start].length
-            rows = max(self._best[_class(length)] // length, 1)
-            batches.append(self._padded(ordered[start : start + rows]))
-            start += rows
-        return self._run(batches)
+            self._calibrate(question)  # a class that is rarer than that hardly counts
+        known = _Known(self._best)
+        return self._run([self._padded(batch) for _, batch in batches(ordered, known)])
 
     def _calibrate(self, question: Question) -> None:
         key = _class(question.length)
@@ -211,6 +206,18 @@ class Bare:
             for batch in batches:
                 self.model(**batch)
         return time.perf_counter() - start
+
+
+class _Known(Pace):
+    """Batch sizes that were found beforehand."""
+
+    def __init__(self, best: dict[int, int]) -> None:
+        super().__init__(max(SIZES))
+        self._known = best
+
+    def size(self, length: int, trying: bool = False) -> int:
+        nearest = min(self._known, key=lambda key: abs(key - _class(length)))
+        return self._known[nearest]
 
 
 def _class(length: int) -> int:

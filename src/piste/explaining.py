@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
@@ -18,6 +19,7 @@ from piste.engine import AnswerCache, Engine, Progress, ProgressOption
 from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, Task, make
+from piste.slalom.threads import threads_for
 from piste.subject import LongChoice, Sequence1D, Subject, TextInput, UnitKind
 from piste.target import TargetChoice, probabilities, resolve
 
@@ -163,7 +165,7 @@ class _Run:
             self._learn([0], {0: self._plan(0)})
             return [self._finish(0, self.engine.calls(self.tasks[0].subject))]
         solved: list[Future[Explanation]] = []
-        with ThreadPoolExecutor(max_workers=_SOLVERS) as pool:
+        with threads_for(0), ThreadPoolExecutor(max_workers=_SOLVERS) as pool:
             for wave, plans in self._waves():
                 self._learn(wave, plans)
                 for number in wave:
@@ -234,11 +236,12 @@ class _Run:
             settings=settings,
             surrogate=solution.surrogate,
             classifier=self.classifier.describe(),
-            versions=_versions(),
+            versions=dict(_versions()),
             ranking=solution.ranking,
         )
 
 
+@cache
 def _versions() -> dict[str, str]:
     found = {}
     for package in ("piste", "torch", "transformers", "numpy"):

@@ -26,10 +26,10 @@ def test_questions_are_new_sorted_and_valid(sampler: str, n: int) -> None:
 def test_sizes() -> None:
     rng = np.random.default_rng(0)
     sizes = {name: [len(q) for q in draw(name, 100, 400, rng)] for name in SAMPLERS}
-    assert max(sizes["short"]) <= 5
+    assert max(sizes["short"]) <= 3
     assert min(sizes["deletion"]) >= 95
     assert np.histogram(sizes["subsets"], bins=5, range=(0, 100))[0].min() > 60
-    assert min(sizes["mix"]) <= 5 < 50 < max(sizes["mix"])
+    assert min(sizes["mix"]) <= 3 < 50 < max(sizes["mix"])
 
 
 @pytest.mark.parametrize("sampler", ["short", "subsets", "mix"])

@@ -155,3 +155,26 @@ def test_fits_are_deterministic() -> None:
     )
     assert np.array_equal(first.values, again.values)
     assert np.array_equal(first.errors["value"], again.errors["value"])
+
+
+def test_the_limit_on_threads_is_lifted_whoever_ends_last() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_info
+
+    from piste.slalom.threads import threads_for
+
+    def allowed() -> list[int]:
+        info = threadpool_info()
+        return [one["num_threads"] for one in info if one["user_api"] == "blas"]
+
+    before = allowed()
+
+    def limited(_: int) -> list[int]:
+        with threads_for(10):
+            return allowed()
+
+    with threads_for(10), ThreadPoolExecutor(4) as pool:
+        seen = list(pool.map(limited, range(200)))
+    assert {number for one in seen for number in one} == {1}, seen[:3]
+    assert allowed() == before

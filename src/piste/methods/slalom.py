@@ -111,7 +111,7 @@ class SlalomMethod:
         n, types = len(task.subject), task.subject.types
         if self.solver == "analytic":  # it asks for singles and pairs, so those prove nothing
             drawn = sampling.draw(kind, n, 4 * count, task.rng, seen, types)
-            return [question for question in drawn if len(question) > 2][:count]
+            return list([question for question in drawn if len(question) > 2][:count])
         return list(sampling.draw(kind, n, count, task.rng, seen, types))
 
     def _pairs(self, task: Task) -> list[Sequence1D]:
@@ -166,7 +166,7 @@ class SlalomMethod:
             found: tuple[Fit, Fidelity] = memory["fit"]
             return found
         types, held = self._types(task), memory["held_out"]
-        counts = task.counts(types).toarray()
+        counts = task.counts(types)
         numbers = task.numbers()
         options: dict[str, Any] = (
             {"ridge": self.ridge} if self.solver == "newton" else {"epochs": self.epochs}
@@ -239,7 +239,7 @@ class SlalomMethod:
             slalom = Slalom(
                 slalom.values, slalom.importances, 0.0, np.zeros(slalom.values.shape[1])
             )
-        expected = slalom.predict(task.counts(types).toarray()[:held])
+        expected = slalom.predict(task.counts(types)[:held])
         return slalom, measure_fidelity(expected, numbers[:held]), more
 
 

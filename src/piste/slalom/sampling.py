@@ -94,12 +94,17 @@ def _orders(n: int, rng: np.random.Generator) -> Iterator[Indices]:
 def _short(n: int, rng: np.random.Generator) -> Iterator[Indices]:
     """Hands of a few units from shuffled decks, so that all units come up equally often."""
     sizes = [size for size in SHORT_SIZES if size < n] or [1]
+    asked_alone: set[int] = set()
     for deck in _orders(n, rng):
-        ends = np.cumsum(rng.choice(sizes, size=n)).tolist()
         start = 0
-        for end in ends:
-            yield np.sort(deck[start:end])  # the last hand of a deck takes what is left
-            start = end
+        for size in rng.choice(sizes, size=n).tolist():
+            if size == 1 and len(sizes) > 1 and int(deck[start]) in asked_alone:
+                size = 2  # alone it would be a question asked before
+            hand = np.sort(deck[start : start + size])  # the last hand takes what is left
+            if len(hand) == 1:
+                asked_alone.add(int(hand[0]))
+            yield hand
+            start += size
             if start >= n:
                 break
 

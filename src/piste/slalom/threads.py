@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -12,13 +14,44 @@ from threadpoolctl import ThreadpoolController
 _WORTH_THREADS = 2_000_000
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def threads_for(size: int) -> AbstractContextManager[object]:
+def threads_for(size: int) -> AbstractContextManager[None]:
     """Limit BLAS to one thread while a problem of this size is solved, and restore it."""
-    if size >= _WORTH_THREADS:
-        return nullcontext()
-    return _controller().limit(limits=1, user_api="blas")
+    return nullcontext() if size >= _WORTH_THREADS else _single()
+
+
+class _Limited:
+    """The limit holds for the whole process: the first to need it sets it, the last lifts it.
+
+    Only one thread can set it, so whoever solves in several threads sets it around them.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users = 0
+        self.limit: Any = None
+        self.controller: ThreadpoolController | None = None
+
+    def enter(self) -> None:
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                self.controller = self.controller or ThreadpoolController()
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                self.limit.__exit__(None, None, None)
+
+
+_LIMITED = _Limited()
+
+
+@contextmanager
+def _single() -> Iterator[None]:
+    _LIMITED.enter()
+    try:
+        yield
+    finally:
+        _LIMITED.leave()
