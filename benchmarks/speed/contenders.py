@@ -36,7 +36,6 @@ class Peers:
             "shap, Kernel": self.kernel_shap,
             "shap, Permutation": self.permutation_shap,
             "shap, Partition": self.partition_shap,
-            "interpreto, Lime": lambda calls: self.interpreto("Lime", calls),
             "interpreto, KernelShap": lambda calls: self.interpreto("KernelShap", calls),
         }
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piste import slalom
     from piste.classifiers import Classifier, load
+    from piste.engine import AnswerCache
     from piste.errors import PisteError
     from piste.explaining import explain
     from piste.explanation import Explanation
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerCache",
     "Classifier",
     "Explanation",
     "PisteError",
@@ -40,6 +42,7 @@ __all__ = [
 
 # Names are imported when first used, so that `piste --help` need not wait for torch.
 _HOMES = {
+    "AnswerCache": "piste.engine",
     "Classifier": "piste.classifiers",
     "Explanation": "piste.explanation",
     "PisteError": "piste.errors",

@@ -80,10 +80,13 @@ class RowInt8Linear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         rows = x.reshape(-1, x.shape[-1])
-        scale = rows.abs().amax(dim=-1, keepdim=True).clamp_min(1e-30)
-        product = self._weight.multiply(rows / scale, self._steps).mul_(scale)
-        if self._bias is not None:
-            product.add_(self._bias)
+        highest, lowest = rows.amax(dim=-1, keepdim=True), rows.amin(dim=-1, keepdim=True)
+        scale = torch.maximum(highest, -lowest).clamp_min_(1e-30)
+        product = self._weight.multiply(rows, scale, self._steps)
+        if self._bias is None:
+            product.mul_(scale)
+        else:
+            torch.addcmul(self._bias, product, scale, out=product)
         return product.reshape(*x.shape[:-1], -1)
 
 
@@ -96,10 +99,10 @@ class _Integers:
         rounded = torch.round(weight / self._scales[:, None]).to(torch.int8)
         self._packed = torch.ops.onednn.qlinear_prepack(rounded, None)
 
-    def multiply(self, x: torch.Tensor, steps: int) -> torch.Tensor:
-        """Products with numbers x within −1 … 1, rounded to multiples of 1/steps."""
+    def multiply(self, x: torch.Tensor, scale: torch.Tensor, steps: int) -> torch.Tensor:
+        """Products with x / scale, which is within −1 … 1, rounded to multiples of 1/steps."""
         # Unsigned, with ``steps + 1`` as zero; adding a half more makes cutting off rounding.
-        rounded = (x * steps).add_(steps + 1.5).to(torch.uint8)
+        rounded = (x * (steps / scale)).add_(steps + 1.5).to(torch.uint8)
         product: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
             rounded,
             1.0 / steps,
@@ -126,5 +129,5 @@ def activation_steps() -> int:
     exceed; the worst case is tried.
     """
     x, weight = torch.ones(1, 64), torch.ones(8, 64)
-    product = _Integers(weight).multiply(x, 127)
+    product = _Integers(weight).multiply(x, torch.ones(1, 1), 127)
     return 127 if bool(torch.allclose(product, x @ weight.T, rtol=1e-3)) else 63
