@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench clean format
+.PHONY: demo test check bench speed clean format
 
 demo: $(STAMP)
 	$(BIN)/piste demo
@@ -19,6 +19,13 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.defaults
+
+# Everything the speed table compares with is installed first.
+speed: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.runtimes
+	$(BIN)/python -m benchmarks.growth
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -161,6 +161,11 @@ def reviews() -> Any:
     return piste.load("piste:reviews")
 
 
+@pytest.fixture(scope="session")
+def reviews_gpt() -> Any:
+    return piste.load("piste:reviews-gpt")
+
+
 class ExactSlalom:
     """A function of texts that is a SLALOM over the words w0, w1, …; optionally noisy."""
 

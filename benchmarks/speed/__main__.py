@@ -2,8 +2,9 @@
 
     python -m benchmarks.speed [--quick] [--full] [--data imdb.parquet] [--cases encoder,decoder]
 
-Without --data the reviews in benchmarks/reviews.txt are used. --quick asks a tenth of the calls and
-leaves out the slowest peers; --full asks the peers 3,000 and 10,000 calls too, which takes hours.
+Without --data the reviews in benchmarks/reviews.txt are used. --quick asks a tenth of the calls about
+a short text and leaves out most peers; --full asks every peer at every number of calls about the
+large models too, which takes hours.
 """
 
 from __future__ import annotations
@@ -114,8 +115,17 @@ def _answer(found: Any) -> Answer:
     return by_explanation(found)
 
 
-def single_text(case: Case, calls: int, everyone: bool, samplers: tuple[str, ...]) -> None:
-    """One text: Piste by every runtime, the limit, and the peers."""
+# Who is asked by default at how many calls of the large encoder: full-length passes take minutes.
+LARGE: dict[int, tuple[str, ...]] = {
+    500: ("slalom", "shap, Perm", "shap, Part", "interpreto", "captum"),
+    1000: ("slalom-explanations, short", "lime", "shap, Kernel"),
+}
+ALL: tuple[str, ...] = ("",)
+FEW: tuple[str, ...] = ("slalom-explanations, short",)
+
+
+def single_text(case: Case, calls: int, chosen: tuple[str, ...], samplers: tuple[str, ...]) -> None:
+    """One text: Piste by every runtime, the limit, and the chosen peers."""
     table = Table(f"{case.name}, {calls:,} calls")
     bare = Bare(case)
     for sampler in samplers:
@@ -129,9 +139,8 @@ def single_text(case: Case, calls: int, everyone: bool, samplers: tuple[str, ...
                 table.add(limit)
     peers = Peers(case)
     for name, explain in {**peers.named(), **peers.gradients()}.items():
-        if not everyone and not name.startswith(("slalom-explanations, short", "captum")):
-            continue
-        table.add(_peer_row(case, bare, peers, name, explain, calls))
+        if name.startswith(chosen):
+            table.add(_peer_row(case, bare, peers, name, explain, calls))
 
 
 def _peer_row(
@@ -191,20 +200,23 @@ def main() -> None:
     parser.add_argument("--cases", default="encoder,decoder,bundled,many")
     options = parser.parse_args()
     chosen = set(options.cases.split(","))
+    Peers.import_all()
     calls = (50, 100) if options.quick else (500, 1000, 3000, 10000)
     if "encoder" in chosen:
         case = encoder(60 if options.quick else 200)
         for number in calls:
-            everyone = options.full or number == 1000
+            peers = ALL if options.full else LARGE.get(number, FEW)
             samplers = ("short", "mix") if number <= 1000 or options.full else ("short",)
-            single_text(case, number, everyone, samplers)
+            single_text(case, number, peers, samplers)
     if "decoder" in chosen:
-        single_text(decoder(60 if options.quick else 200), calls[0], options.full, ("short", "mix"))
+        case = decoder(60 if options.quick else 200)
+        single_text(case, calls[0], ALL if options.full else FEW, ("short", "mix"))
     texts = reviews(options.data, 10 if options.quick or options.data is None else 100)
     if "bundled" in chosen:
         for name in ("piste:reviews", "piste:reviews-gpt"):
             for number in calls[:2]:
-                single_text(bundled(name, texts[:1]), number, not options.quick, ("short", "mix"))
+                peers = FEW if options.quick else ALL
+                single_text(bundled(name, texts[:1]), number, peers, ("short", "mix"))
     if "many" in chosen:
         many_texts(bundled("piste:reviews", texts), calls[0])
 

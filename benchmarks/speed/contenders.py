@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,6 +28,13 @@ class Peers:
         self.target = int(np.argmax(case.subject.ask([case.subject.whole])[0]))
         self.lengths: list[int] = []
         """Tokens of every text the model was asked about."""
+
+    @staticmethod
+    def import_all() -> None:
+        """So that no one's time includes loading its library."""
+        for name in ("slalom_explanations", "lime.lime_text", "shap", "captum.attr", "interpreto"):
+            with contextlib.suppress(ImportError), _silent():
+                importlib.import_module(name)
 
     def named(self) -> dict[str, Callable[[int], Answer]]:
         return {
