@@ -152,11 +152,13 @@ def compare(case: Case) -> None:
             truth = answers if truth is None else truth
             for length in lengths:
                 cost = _cost(runtime, batches[length][0])
-                # What is several times slower on one size need not be tried on all.
-                if cost < 3 * base.get(length, np.inf):
-                    cost = min(cost, *(_cost(runtime, inputs) for inputs in batches[length][1:]))
+                if cost > 3 * base.get(length, np.inf):
+                    cells += [f"{base[length] / cost:.2f} × ({1000 * cost:.2f} s)"]
+                    break  # what is several times slower need not be tried on everything
+                cost = min(cost, *(_cost(runtime, inputs) for inputs in batches[length][1:]))
                 base.setdefault(length, cost)
                 cells.append(f"{base[length] / cost:.2f} × ({1000 * cost:.2f} s)")
+        cells += ["not tried"] * (len(lengths) - len(cells))
         difference = np.abs(answers - truth).max() / np.ptp(truth, axis=0).max()
         print(f"| {name} | {begun:.1f} | {' | '.join(cells)} | {difference:.1e} |", flush=True)
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.speed [--quick] [--full] [--data imdb.parquet] [--cases encoder,decoder]
 
-Without --data the reviews in benchmarks/reviews.txt are used. --quick asks a tenth of the calls about
-a short text and leaves out most peers; --full asks every peer at every number of calls about the
-large models too, which takes hours.
+Without --data the reviews in benchmarks/reviews.txt are used. --quick asks a tenth of the calls
+about a short text and leaves out most peers; --full asks every peer at every number of calls
+about the large models too, which takes hours.
 """
 
 from __future__ import annotations
