@@ -86,7 +86,7 @@ class RowInt8Linear(nn.Module):
         if self._bias is None:
             product.mul_(scale)
         else:
-            torch.addcmul(self._bias, product, scale, out=product)
+            product = torch.addcmul(self._bias, product, scale)
         return product.reshape(*x.shape[:-1], -1)
 
 
