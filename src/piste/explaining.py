@@ -162,37 +162,36 @@ class _Run:
 
     def explain(self) -> list[Explanation]:
         if len(self.tasks) == 1:
-            self._learn([0], {0: self._plan(0)})
+            self._learn({0: self._plan(0)})
             return [self._finish(0, self.engine.calls(self.tasks[0].subject))]
         solved: list[Future[Explanation]] = []
         with threads_for(0), ThreadPoolExecutor(max_workers=_SOLVERS) as pool:
-            for wave, plans in self._waves():
-                self._learn(wave, plans)
-                for number in wave:
+            for plans in self._waves():
+                self._learn(plans)
+                for number in plans:
                     calls = self.engine.calls(self.tasks[number].subject)
                     solved.append(pool.submit(self._finish, number, calls))
-                self.engine.forget([self.tasks[number].subject for number in wave])
+                self.engine.forget([self.tasks[number].subject for number in plans])
             return [one.result() for one in solved]
 
-    def _waves(self) -> Iterator[tuple[list[int], dict[int, Plan]]]:
-        """Numbers of tasks with their first questions, enough of them to fill batches well."""
+    def _waves(self) -> Iterator[dict[int, Plan]]:
+        """First questions by number of task, enough of them to fill batches well."""
         plans: dict[int, Plan] = {}
         size = 0
         for number in range(len(self.tasks)):
             plans[number] = self._plan(number)
             size += sum(map(len, plans[number]))
             if size >= _WAVE or number == len(self.tasks) - 1:
-                yield list(plans), plans
+                yield plans
                 plans, size = {}, 0
 
-    def _learn(self, active: list[int], plans: dict[int, Plan]) -> None:
+    def _learn(self, plans: dict[int, Plan]) -> None:
         """Ask what is planned, and go on for as long as a method wants to know more."""
-        while any(plans.values()):
-            asked = [(number, self.tasks[number].subject, plans[number]) for number in active]
+        while plans := {number: plan for number, plan in plans.items() if plan}:
+            asked = [(number, self.tasks[number].subject, plan) for number, plan in plans.items()]
             for (number, _, plan), logits in zip(asked, self._ask(asked), strict=True):
                 self.tasks[number].learn(plan, logits)
-            active = [number for number in active if plans[number]]
-            plans = {number: self._plan(number) for number in active}
+            plans = {number: self._plan(number) for number in plans}
 
     def _plan(self, number: int) -> Plan:
         start = time.perf_counter()
@@ -213,6 +212,7 @@ class _Run:
     def _finish(self, number: int, calls: int) -> Explanation:
         task, start = self.tasks[number], time.perf_counter()
         solution = self.method.solve(task)
+        task.clear()
         value = task.target(task.whole[None, :])[0]
         chances = probabilities(task.whole, self.classifier.kind)
         output = Output(

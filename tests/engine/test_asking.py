@@ -142,31 +142,56 @@ def test_small_work_always_uses_the_same_batches(bert: Any) -> None:
     assert sizes == {2048}
 
 
+def row_by_hand(subject: Any, sequence: Any) -> list[int]:
+    """Token ids, put together one by one: each slot's units in the order asked, framed."""
+    row = [*subject._frame[0]]
+    for slot, closing in enumerate(subject._frame[1:]):
+        for unit in sequence:
+            if subject._slots[unit] == slot:
+                row += [*subject._ids[unit]]
+        row += [*closing]
+    return [int(token) for token in row]
+
+
 @pytest.mark.parametrize("units", ["words", "tokens"])
-def test_encoding_many_sequences_equals_encoding_each(family: Any, units: Any) -> None:
+def test_sequences_are_encoded_in_the_order_asked(family: Any, units: Any) -> None:
     _, model, tokenizer = family
     subject = piste.load(model, tokenizer).subject("good film, a bad end and more", units=units)
     rng = np.random.default_rng(0)
     sequences: list[Any] = [rng.integers(0, len(subject), rng.integers(1, 9)) for _ in range(20)]
     sequences += [subject.whole, [0], (1, 0, 1)] + ([[]] if subject.can_be_empty else [])
-    for one, many in zip(
-        map(subject.encode, sequences), subject.encode_all(sequences), strict=True
-    ):
-        assert one[0][0].key == many[0][0].key
-        assert one[0][0].length == many[0][0].length
-        for a, b in zip(one[0][0].payload, many[0][0].payload, strict=True):
-            assert np.array_equal(a, b)
+    for sequence, parts in zip(sequences, subject.encode_all(sequences), strict=True):
+        ((question, weight),) = parts
+        row = row_by_hand(subject, sequence)
+        assert weight == 1.0
+        assert question.length == len(row)
+        assert question.payload[0].tolist() == row
+        assert question.key == np.array(row, dtype=np.int32).tobytes()
+    whole = subject.encode_all([subject.whole])[0][0][0].payload[0]
+    assert whole.tolist() == tokenizer("good film, a bad end and more")["input_ids"]
 
 
-def test_pairs_and_long_texts_are_encoded_alike(bert: Any) -> None:
-    for subject in (
-        bert.subject(("good film", "a bad end")),
-        bert.subject("good film " * 60, long="windows"),
-    ):
-        sequences = [subject.whole, subject.whole[::-1], subject.whole[1:], [1]]
-        one, many = [subject.encode(s) for s in sequences], subject.encode_all(sequences)
-        keys = [[(q.key, weight) for q, weight in parts] for parts in one]
-        assert keys == [[(q.key, weight) for q, weight in parts] for parts in many]
+def test_units_of_a_pair_stay_in_their_text(bert: Any) -> None:
+    subject = bert.subject(("good film", "a bad end"))
+    sequences: list[Any] = [subject.whole, subject.whole[::-1], subject.whole[1:], [1], [4, 0]]
+    for sequence, parts in zip(sequences, subject.encode_all(sequences), strict=True):
+        ids, kinds = parts[0][0].payload
+        assert ids.tolist() == row_by_hand(subject, sequence)
+        second = sum(subject._slots[unit] == 1 for unit in sequence)
+        assert kinds.tolist() == [0] * (len(ids) - second - 1) + [1] * (second + 1)
+
+
+def test_long_texts_are_cut_into_windows_of_equal_size(bert: Any) -> None:
+    subject = bert.subject("good film " * 60, long="windows")
+    whole = row_by_hand(subject, subject.whole)
+    parts = subject.encode(subject.whole)
+    bodies = [question.payload[0][1:-1].tolist() for question, _ in parts]
+    assert [token for body in bodies for token in body] == whole[1:-1]
+    assert max(map(len, bodies)) <= subject.limit
+    assert max(map(len, bodies)) - min(map(len, bodies)) <= 1
+    assert [weight for _, weight in parts] == [len(body) / (len(whole) - 2) for body in bodies]
+    for question, _ in parts:
+        assert question.payload[0][[0, -1]].tolist() == [whole[0], whole[-1]]
 
 
 def test_a_cache_answers_the_second_run_with_the_same_bits(bert: Any, tmp_path: Any) -> None:

@@ -16,9 +16,6 @@ from piste.subject import Question
 
 Ask: TypeAlias = Callable[[Sequence[Question]], torch.Tensor]
 
-# A lean twin does the same arithmetic; what differs is rounding.
-_ROUNDING = 1e-4
-
 
 class Backend:
     """Runs batches, and holds whatever stands in for the model against the model's own answers.
@@ -125,7 +122,7 @@ class Backend:
         spread = float((self._truth.max(dim=0).values - self._truth.min(dim=0).values).max())
         scale = max(spread, 1e-2 * float(self._truth.abs().max()), 1e-12)
         if self.name == "torch":
-            if not difference <= _ROUNDING * scale:
+            if not difference <= self._runtime.allowed * scale:
                 self._runtime = self._plain
             return
         self.difference = max(self.difference, difference)
@@ -149,15 +146,10 @@ class Backend:
     def _state(self) -> object:
         """Everything by which a change of the model shows: modules, tensors, plain attributes."""
         versions = self.name != "torch"  # a lean twin shares the tensors, other runtimes copy them
-        plain = (bool, int, float, str, type(None))
         return [
             (
                 id(module),
-                {
-                    name: value
-                    for name, value in vars(module).items()
-                    if isinstance(value, plain) and name != "training"
-                },
+                plain_attributes(module) | {"training": None},
                 [
                     (id(tensor), _version(tensor) if versions else 0)
                     for group in (module._parameters, module._buffers)
@@ -168,6 +160,12 @@ class Backend:
             )
             for module in self._model.modules()
         ]
+
+
+def plain_attributes(module: torch.nn.Module) -> dict[str, Any]:
+    """A module's numbers, words and switches (training mode, attention type …)."""
+    plain = (bool, int, float, str, type(None))
+    return {name: value for name, value in vars(module).items() if isinstance(value, plain)}
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -9,12 +9,13 @@ the answers stay the same.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
+
+from piste.runtimes.twins import linear_weight, twin_of
 
 # Key and value projections stand between layers that can be reduced; further back nothing can.
 _GIVE_UP = 3
@@ -79,13 +80,6 @@ def lean_twin(model: nn.Module, agrees: Callable[[nn.Module], bool]) -> nn.Modul
     return None
 
 
-def twin_of(model: nn.Module) -> nn.Module:
-    """The same modules anew, in evaluation mode, around the same tensors and config."""
-    shared: list[Any] = [*model.parameters(), *model.buffers()]
-    shared += [module.config for module in model.modules() if hasattr(module, "config")]
-    return copy.deepcopy(model, {id(one): one for one in shared}).eval()
-
-
 def _reduce(twin: nn.Module, position: ReadPosition, agrees: Callable[[nn.Module], bool]) -> int:
     """Reduce linear layers from the end on; how many could be."""
     reduced = refused = 0
@@ -107,14 +101,9 @@ def _reduce(twin: nn.Module, position: ReadPosition, agrees: Callable[[nn.Module
 
 
 def _linear_layers(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
-    found = []
-    for parent in model.modules():
-        for name, part in parent.named_children():
-            weight = getattr(part, "weight", None)
-            # GPT-2 has a linear layer of its own kind.
-            if isinstance(part, nn.Linear) or (
-                type(part).__name__ == "Conv1D" and isinstance(weight, nn.Parameter)
-            ):
-                found.append((parent, name, part))
-    order = {id(module): number for number, module in enumerate(model.modules())}
-    return sorted(found, key=lambda entry: order[id(entry[2])])
+    """Every linear layer with its parent and its name there, in the order they were made."""
+    named = dict(model.named_modules())
+    paths = [path for path, part in named.items() if linear_weight(part) is not None]
+    return [
+        (named[path.rpartition(".")[0]], path.rpartition(".")[2], named[path]) for path in paths
+    ]

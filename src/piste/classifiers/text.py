@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from piste.classifiers.backend import Backend
+from piste.classifiers.backend import Backend, plain_attributes
 from piste.classifiers.base import OutputKind
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.limits import longest_sequence
@@ -85,7 +85,12 @@ class TextClassifier(TokenClassifier):
         Not only its mode: some models exchange their own parts when they meet a short sequence,
         and draw random weights for that.
         """
-        before = [(module, *_state(module)) for module in self.model.modules()]
+        if self._backend.stands_in and not self._backend.is_current():
+            self._backend.reset()  # the model was changed since
+        before = [
+            (module, dict(module._modules), plain_attributes(module))
+            for module in self.model.modules()
+        ]
         try:
             for module, *_ in before:
                 module.training = False
@@ -130,6 +135,7 @@ class TextClassifier(TokenClassifier):
         self, questions: Sequence[Question], budget: int
     ) -> Iterator[tuple[list[Question], NDArray[np.float64]]] | None:
         """Causal decoders compute beginnings that questions have in common only once."""
+        self._backend.check(questions, self._runner.answer)
         module = self._backend.module
         if self._prefixes is None or self._prefixes.model is not module:
             typed = "token_type_ids" in getattr(self.tokenizer, "model_input_names", ())
@@ -251,13 +257,6 @@ def _askable(subject: TokenSubject, sequences: Sequence[Sequence1D]) -> list[Que
             (question, _) = subject.encode(sequence)[0]
             probes[question.key] = question
     return list(probes.values())
-
-
-def _state(module: torch.nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A module's parts and its plain attributes (training mode, attention type …)."""
-    plain = (bool, int, float, str, type(None))
-    attributes = {name: value for name, value in vars(module).items() if isinstance(value, plain)}
-    return dict(module._modules), attributes
 
 
 def _check_logits(logits: Any, rows: int, model: Any) -> torch.Tensor:

@@ -158,7 +158,7 @@ class TokenSubject(Subject):
                 key += _kind_key(kind) if typed else b""
                 parts.append([(Question(key, end - start, (ids[start:end], kind)), 1.0)])
             else:
-                parts.append(self.encode(sequences[number]))
+                parts.append(self._encode_long(flat[ends[number] - lengths[number] : ends[number]]))
         return parts
 
     def _check_all(
@@ -197,20 +197,20 @@ class TokenSubject(Subject):
         return np.concatenate([flat, first + frames])[order]
 
     def encode(self, sequence: Sequence1D) -> Parts:
-        sequence = self.check(sequence)
-        slots: list[list[NDArray[np.int64]]] = [[] for _ in range(len(self._frame) - 1)]
-        kinds: list[list[NDArray[np.int64]]] = [[] for _ in range(len(self._frame) - 1)]
-        for unit in sequence:
-            slots[self._slots[unit]].append(self._ids[unit])
-            kinds[self._slots[unit]].append(self._kinds[unit])
-        bodies = [np.concatenate(slot) if slot else np.empty(0, IDS) for slot in slots]
-        types = [np.concatenate(kind) if kind else np.empty(0, IDS) for kind in kinds]
+        return self.encode_all([sequence])[0]
+
+    def _encode_long(self, sequence: NDArray[np.int64]) -> Parts:
+        """A sequence with more tokens than the model reads: in windows, if that was chosen."""
+        slots: list[list[int]] = [[] for _ in range(len(self._frame) - 1)]
+        for unit in sequence.tolist():
+            slots[self._slots[unit]].append(unit)
+        nothing = [np.empty(0, IDS)]
+        bodies = [np.concatenate(nothing + [self._ids[u] for u in slot]) for slot in slots]
+        kinds = [np.concatenate(nothing + [self._kinds[u] for u in slot]) for slot in slots]
         length = sum(len(body) for body in bodies)
-        if self.limit is None or length <= self.limit:
-            return [(self._question(bodies, types), 1.0)]
         if self.notes["long"] != "windows":
             self.classifier.accept_length(length + sum(len(run) for run in self._frame))
-        return self._windows(bodies, types, length)
+        return self._windows(bodies, kinds, length)
 
     def _question(
         self, bodies: Sequence[NDArray[np.int64]], kinds: Sequence[NDArray[np.int64]]

@@ -17,7 +17,7 @@ from piste.target import Target
 
 Floats = NDArray[np.float64]
 Counts: TypeAlias = csr_array
-"""Questions × units; most questions hold few of them."""
+"""Questions × types; most questions hold few of them."""
 
 
 @dataclass
@@ -39,18 +39,21 @@ class Task:
         self.sequences += sequences
         self.logits = np.concatenate([self.logits, logits]) if len(self.logits) else logits
 
+    def clear(self) -> None:
+        """Let go of what was asked, once it is solved: of many inputs it would fill the memory."""
+        self.sequences, self.logits, self.memory = [], np.empty((0, 0)), {}
+
     def numbers(self) -> Floats:
         """The explained number(s) of every question asked, in order."""
         return self.target(self.logits)
 
-    def counts(self, types: NDArray[np.int64] | None = None) -> Counts:
-        """How often each unit (or each of ``types``) occurs in each question asked, sparse."""
-        numbers = np.arange(len(self.subject)) if types is None else types
+    def counts(self, types: NDArray[np.int64]) -> Counts:
+        """How often units of each type occur in each question asked, sparse."""
         lengths = [len(sequence) for sequence in self.sequences]
         filled = [sequence for sequence in self.sequences if len(sequence)]
-        columns = numbers[np.concatenate(filled)] if filled else np.empty(0, dtype=np.int64)
+        columns = types[np.concatenate(filled)] if filled else np.empty(0, dtype=np.int64)
         rows = np.repeat(np.arange(len(lengths)), lengths)
-        shape = (len(lengths), int(numbers.max()) + 1)
+        shape = (len(lengths), int(types.max()) + 1)
         return csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
 
 

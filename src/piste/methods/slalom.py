@@ -63,6 +63,10 @@ class SlalomMethod:
     def short_only(self) -> bool:
         return self.sampler == "short" or self.solver == "analytic"
 
+    @property
+    def _held_out_sampler(self) -> str:
+        return "short" if self.short_only else "subsets"
+
     # -- planning ------------------------------------------------------------------------------
 
     def plan(self, task: Task) -> list[Sequence1D]:
@@ -107,12 +111,17 @@ class SlalomMethod:
         Long ones would cost several times what all the short ones do, and could not be asked at
         all of a text that is longer than the model reads.
         """
-        kind = "short" if self.short_only else "subsets"
-        n, types = len(task.subject), task.subject.types
-        if self.solver == "analytic":  # it asks for singles and pairs, so those prove nothing
-            drawn = sampling.draw(kind, n, 4 * count, task.rng, seen, types)
-            return list([question for question in drawn if len(question) > 2][:count])
-        return list(sampling.draw(kind, n, count, task.rng, seen, types))
+        analytic = self.solver == "analytic"  # asks for singles and pairs, so those prove nothing
+        drawn = sampling.draw(
+            self._held_out_sampler,
+            len(task.subject),
+            count * (4 if analytic else 1),
+            task.rng,
+            seen,
+            task.subject.types,
+        )
+        fresh: list[Sequence1D] = [one for one in drawn if len(one) > 2 or not analytic]
+        return fresh[:count]
 
     def _pairs(self, task: Task) -> list[Sequence1D]:
         players, memory = task.memory["players"], task.memory
@@ -190,7 +199,7 @@ class SlalomMethod:
             "samples": self.samples,
             "background": self.background,
             "held_out": task.memory["held_out"],
-            "held_out_sampler": "short" if self.short_only else "subsets",
+            "held_out_sampler": self._held_out_sampler,
         }
         found: Fit | None = None
         if self.solver == "analytic":

@@ -7,7 +7,6 @@ answer is the same in any batch, and the error is about half as large.
 
 from __future__ import annotations
 
-import copy
 from functools import cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from torch import nn
 from piste.errors import PisteError
 from piste.runtimes.base import Inputs
 from piste.runtimes.plain import TorchRuntime
+from piste.runtimes.twins import linear_weight, twin_of
 
 
 class Int8Runtime(TorchRuntime):
@@ -37,29 +37,18 @@ class Int8Runtime(TorchRuntime):
 
 def quantised(model: nn.Module) -> nn.Module:
     """A copy with integer linear layers; all other parts share their tensors with the model's."""
-    tensors: list[torch.Tensor] = [*model.parameters(), *model.buffers()]
-    twin = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
+    twin = twin_of(model)
     _exchange(twin)
-    return twin.eval()
+    return twin
 
 
 def _exchange(module: nn.Module) -> None:
     for name, part in module.named_children():
-        weight = _linear_weight(part)
+        weight = linear_weight(part)
         if weight is None:
             _exchange(part)
         else:
-            setattr(module, name, RowInt8Linear(weight, getattr(part, "bias", None)))
-
-
-def _linear_weight(part: nn.Module) -> torch.Tensor | None:
-    """Outputs × inputs, of a linear layer or of GPT-2's transposed kind of it."""
-    weight = getattr(part, "weight", None)
-    if type(part) is nn.Linear:
-        return part.weight.detach()
-    if type(part).__name__ == "Conv1D" and isinstance(weight, nn.Parameter):
-        return weight.detach().T.contiguous()
-    return None
+            setattr(module, name, RowInt8Linear(weight.contiguous(), getattr(part, "bias", None)))
 
 
 class RowInt8Linear(nn.Module):
