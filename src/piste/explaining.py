@@ -20,7 +20,7 @@ from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, Task, make
 from piste.slalom.threads import threads_for
-from piste.subject import LongChoice, Sequence1D, Subject, TextInput, UnitKind
+from piste.subject import LongChoice, Removal, Sequence1D, Subject, TextInput, UnitKind
 from piste.target import TargetChoice, probabilities, resolve
 
 Samples: TypeAlias = int | Literal["auto"] | None
@@ -43,6 +43,7 @@ def explain(
     samples: Samples = ...,
     seed: int = ...,
     long: LongChoice = ...,
+    removal: Removal = ...,
     progress: ProgressOption = ...,
     cache: CacheOption = ...,
     **options: Any,
@@ -60,6 +61,7 @@ def explain(
     samples: Samples = ...,
     seed: int = ...,
     long: LongChoice = ...,
+    removal: Removal = ...,
     progress: ProgressOption = ...,
     cache: CacheOption = ...,
     **options: Any,
@@ -76,6 +78,7 @@ def explain(
     samples: Samples = None,
     seed: int = 0,
     long: LongChoice = "error",
+    removal: Removal = "delete",
     progress: ProgressOption = None,
     cache: CacheOption = None,
     **options: Any,
@@ -84,7 +87,8 @@ def explain(
 
     ``target`` is the number that is explained (default: log-odds of the predicted class),
     ``units`` what the text is cut into, ``samples`` the number of questions (None: the method's
-    default), ``long`` what happens to a text longer than the model reads. ``cache`` is a folder in
+    default), ``long`` what happens to a text longer than the model reads, ``removal`` what becomes
+    of units that are left out of a question. ``cache`` is a folder in
     which answers are kept for later runs. Further options are the method's own. The same seed
     gives the same result.
 
@@ -105,7 +109,7 @@ def explain(
     subjects = []
     for number, one in enumerate(inputs):
         try:
-            subjects.append(_bind(loaded, one, units, long, chosen))
+            subjects.append(_bind(loaded, one, chosen, units=units, long=long, removal=removal))
         except PisteError as problem:
             raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
     with Progress(progress) as shown, _opened(cache) as kept:
@@ -121,13 +125,11 @@ def _opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
     return AnswerCache(cache)
 
 
-def _bind(
-    classifier: Classifier, input: TextInput, units: UnitKind, long: LongChoice, method: Method
-) -> Subject:
-    subject = classifier.subject(input, units=units, long=long)
-    if not subject.fits and long == "error" and method.short_only:
+def _bind(classifier: Classifier, input: TextInput, method: Method, **how: Any) -> Subject:
+    subject = classifier.subject(input, **how)
+    if not subject.fits and how["long"] == "error" and method.short_only:
         # Short questions never meet the limit; only the whole text's own output needs windows.
-        subject = classifier.subject(input, units=units, long="windows")
+        subject = classifier.subject(input, **how | {"long": "windows"})
     return subject
 
 
@@ -162,7 +164,7 @@ class _Run:
 
     def explain(self) -> list[Explanation]:
         if len(self.tasks) == 1:
-            self._learn({0: self._plan(0)})
+            self._learn({0: self._begin(0)})
             return [self._finish(0, self.engine.calls(self.tasks[0].subject))]
         solved: list[Future[Explanation]] = []
         with threads_for(0), ThreadPoolExecutor(max_workers=_SOLVERS) as pool:
@@ -179,7 +181,7 @@ class _Run:
         plans: dict[int, Plan] = {}
         size = 0
         for number in range(len(self.tasks)):
-            plans[number] = self._plan(number)
+            plans[number] = self._begin(number)
             size += sum(map(len, plans[number]))
             if size >= _WAVE or number == len(self.tasks) - 1:
                 yield plans
@@ -192,6 +194,12 @@ class _Run:
             for (number, _, plan), logits in zip(asked, self._ask(asked), strict=True):
                 self.tasks[number].learn(plan, logits)
             plans = {number: self._plan(number) for number in plans}
+
+    def _begin(self, number: int) -> Plan:
+        start = time.perf_counter()
+        self.method.trace(self.tasks[number])
+        self.seconds[number] += time.perf_counter() - start
+        return self._plan(number)
 
     def _plan(self, number: int) -> Plan:
         start = time.perf_counter()
@@ -221,7 +229,8 @@ class _Run:
             labels=self.classifier.labels,
             value=float(value) if np.ndim(value) == 0 else tuple(map(float, value)),
         )
-        settings = dict(solution.settings) | {"seed": self.seed, "input": dict(task.subject.notes)}
+        notes = dict(task.subject.notes) | {"removal": task.subject.removal}
+        settings = dict(solution.settings) | {"seed": self.seed, "input": notes}
         return Explanation(
             method=self.method.name,
             input=task.subject.input,
@@ -231,7 +240,7 @@ class _Run:
             target=task.target,
             output=output,
             fidelity=solution.fidelity,
-            calls=calls,
+            calls=calls + task.passes,
             seconds=self.seconds[number] + time.perf_counter() - start,
             settings=settings,
             surrogate=solution.surrogate,

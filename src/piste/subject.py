@@ -20,6 +20,10 @@ UnitKind: TypeAlias = Literal["words", "tokens", "sentences"]
 UNIT_KINDS: tuple[str, ...] = ("words", "tokens", "sentences")
 LongChoice: TypeAlias = Literal["error", "truncate", "windows"]
 LONG_CHOICES: tuple[str, ...] = ("error", "truncate", "windows")
+Removal: TypeAlias = Literal["delete", "mask", "pad", "attention"]
+"""What "removed" means: the unit's tokens are taken out, replaced by the mask token, replaced by
+the padding token, or stay where they are but hidden from attention."""
+REMOVALS: tuple[str, ...] = ("delete", "mask", "pad", "attention")
 
 Sequence1D: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
@@ -69,6 +73,8 @@ class Subject(ABC):
     """The largest number of body tokens one question may hold, None if unlimited."""
     notes: Mapping[str, Any]
     """What was done to the input (truncated, cut into windows …), for the result."""
+    removal: Removal = "delete"
+    """What becomes of units that are not asked about."""
 
     def __len__(self) -> int:
         return len(self.units)
@@ -86,8 +92,9 @@ class Subject(ABC):
     def ask(self, sequences: Sequence[Sequence1D]) -> NDArray[np.float64]:
         """The classifier's logits for sequences of unit indices, questions × outputs.
 
-        A sequence may drop, repeat and reorder units. The sequence of all units in order gives
-        exactly the model's own output for the input.
+        A sequence may drop, repeat and reorder units; if removed units leave a trace (any
+        ``removal`` but "delete"), it may only drop them. The sequence of all units in order
+        gives exactly the model's own output for the input.
 
         >>> import piste
         >>> subject = piste.load(lambda texts: [len(t) for t in texts]).subject("one two three")
@@ -120,6 +127,11 @@ class Subject(ABC):
             wrong = int(indices.max() if indices.min() >= 0 else indices.min())
             raise PisteError(
                 f"Unit {wrong} was asked, but the input has the units 0 to {len(self.units) - 1}."
+            )
+        if self.removal != "delete" and (np.diff(indices) <= 0).any():
+            raise PisteError(
+                f"With removal={self.removal!r} units can only be dropped: a sequence must hold "
+                "every unit at most once, in order."
             )
         return indices.astype(np.int64, copy=False)
 

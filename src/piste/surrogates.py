@@ -60,28 +60,31 @@ class SlalomSurrogate:
 class AdditiveSurrogate:
     """A base plus the sum of one score over the units present."""
 
-    base: float
+    base: float | tuple[float, ...]
+    """One number, or one per class."""
     score: str
     kind = "additive"
 
     def predict(self, scores: Scores, counts: Floats) -> Floats:
-        return self.base + counts @ scores[self.score]
+        return np.asarray(self.base) + counts @ scores[self.score]
 
     def interactions(self, scores: Scores) -> Floats:
         size = len(scores[self.score])
         return np.zeros((size, size))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "base": self.base, "score": self.score}
+        base = list(self.base) if isinstance(self.base, tuple) else self.base
+        return {"kind": self.kind, "base": base, "score": self.score}
 
 
 def surrogate_from(data: Mapping[str, Any]) -> Surrogate:
     """The surrogate that :meth:`Surrogate.to_dict` described."""
+    base: Any = data.get("base")
+    base = tuple(base) if isinstance(base, list) else base
     if data["kind"] == "slalom":
-        base = data["base"]
-        return SlalomSurrogate(data["weight"], tuple(base) if isinstance(base, list) else base)
+        return SlalomSurrogate(data["weight"], base)
     if data["kind"] == "additive":
-        return AdditiveSurrogate(data["base"], data["score"])
+        return AdditiveSurrogate(base, data["score"])
     raise PisteError(f"A surrogate of the kind {data['kind']!r} is unknown to this version.")
 
 

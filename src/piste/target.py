@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from scipy.special import expit, logsumexp, softmax
 
 from piste.classifiers.base import OutputKind
 from piste.errors import PisteError, shorten
+
+if TYPE_CHECKING:
+    import torch
 
 TargetChoice: TypeAlias = (
     int
@@ -62,6 +65,26 @@ class Target:
         if self.kind == "all":
             return logits - logits.mean(axis=1, keepdims=True)
         return self._by_function(logits)
+
+    def of_tensor(self, logits: torch.Tensor) -> torch.Tensor:
+        """The same for a tensor, differentiable."""
+        if self.kind == "class":
+            own = self.indices[0]
+            others = [index for index in range(logits.shape[1]) if index != own]
+            return logits[:, own] - logits[:, others].logsumexp(dim=1)
+        if self.kind == "margin":
+            return logits[:, self.indices[0]] - logits[:, self.indices[1]]
+        if self.kind == "output":
+            return logits[:, self.indices[0]]
+        if self.kind == "all":
+            return logits - logits.mean(dim=1, keepdim=True)
+        numbers = self.function(logits) if self.function else None
+        if getattr(numbers, "grad_fn", None) is None:
+            raise PisteError(
+                f"The target {self.name!r} must be a function of torch tensors here, because "
+                "gradients are wanted: use torch operations only, or choose a class."
+            )
+        return numbers  # type: ignore[return-value]  # it has a grad_fn
 
     def _by_function(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.function is None:

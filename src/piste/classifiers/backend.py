@@ -55,9 +55,10 @@ class Backend:
         """What the result should say of a runtime: the largest difference from torch's answers."""
         return {} if self.name == "torch" else {"runtime_difference": self.difference}
 
-    def run(self, inputs: Inputs, pad: int | None) -> torch.Tensor:
+    def run(self, inputs: Inputs, pad: int | None, own: bool = False) -> torch.Tensor:
+        """Answer a batch; with ``own`` no twin may: it would read the hidden for padding."""
         # One question alone is the model's own business: its output is the one to be explained.
-        own = self.name == "torch" and len(inputs["input_ids"]) == 1
+        own = self.name == "torch" and (own or len(inputs["input_ids"]) == 1)
         return (self._plain if own else self._runtime).run(inputs, pad)
 
     # -- beginning -----------------------------------------------------------------------------

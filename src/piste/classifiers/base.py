@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 from piste.errors import PisteError, shorten
 from piste.subject import (
     LONG_CHOICES,
+    REMOVALS,
     UNIT_KINDS,
     LongChoice,
     Question,
+    Removal,
     Subject,
     TextInput,
     UnitKind,
 )
+
+if TYPE_CHECKING:
+    from piste.classifiers.inside import Inside
+    from piste.target import Target
 
 OutputKind: TypeAlias = Literal["classes", "labels", "regression"]
 """How outputs are read: exclusive classes (softmax), independent labels (sigmoid), or numbers."""
@@ -39,7 +45,12 @@ class Classifier(ABC):
 
     @abstractmethod
     def subject(
-        self, input: TextInput, *, units: UnitKind = "words", long: LongChoice = "error"
+        self,
+        input: TextInput,
+        *,
+        units: UnitKind = "words",
+        long: LongChoice = "error",
+        removal: Removal = "delete",
     ) -> Subject:
         """Bind one input to this classifier and cut it into units."""
 
@@ -59,6 +70,13 @@ class Classifier(ABC):
     def session(self) -> AbstractContextManager[object]:
         """The state in which questions are answered; restores what it found."""
         return nullcontext()
+
+    def inside(self, subject: Subject, target: Target) -> Inside:
+        """A white box's embeddings and gradients for one input; a black box refuses."""
+        raise PisteError(
+            f"{self.name!r} only gives answers, and this method looks inside a model: choose one "
+            "that needs answers only (see `piste methods`), or load the model itself."
+        )
 
     def fingerprint(self) -> str | None:
         """A text that is another one if answers might be; None if that can't be known."""
@@ -96,9 +114,12 @@ def check_text(input: object) -> tuple[str, ...]:
     return texts
 
 
-def check_choices(units: str, long: str) -> None:
+def check_choices(units: str, long: str, removal: str) -> None:
     """Refuse unknown names early."""
-    if units not in UNIT_KINDS:
-        raise PisteError(f"units={units!r} is unknown: choose {', '.join(UNIT_KINDS)}.")
-    if long not in LONG_CHOICES:
-        raise PisteError(f"long={long!r} is unknown: choose {', '.join(LONG_CHOICES)}.")
+    for name, choice, known in (
+        ("units", units, UNIT_KINDS),
+        ("long", long, LONG_CHOICES),
+        ("removal", removal, REMOVALS),
+    ):
+        if choice not in known:
+            raise PisteError(f"{name}={choice!r} is unknown: choose {', '.join(known)}.")

@@ -22,6 +22,7 @@ from piste.subject import (
     LongChoice,
     Parts,
     Question,
+    Removal,
     Sequence1D,
     Subject,
     TextInput,
@@ -136,10 +137,20 @@ class TextFunction(_Function):
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def subject(
-        self, input: TextInput, *, units: UnitKind = "words", long: LongChoice = "error"
+        self,
+        input: TextInput,
+        *,
+        units: UnitKind = "words",
+        long: LongChoice = "error",
+        removal: Removal = "delete",
     ) -> TextSubject:
         texts = check_text(input)
-        check_choices(units, long)
+        check_choices(units, long, removal)
+        if removal != "delete":
+            raise PisteError(
+                f"removal={removal!r} needs a tokenizer, and a function of texts has none: "
+                "choose removal='delete'."
+            )
         if len(texts) > 1:
             raise PisteError(
                 "A pair of texts came, but the classifier is a function of single texts: join "

@@ -21,13 +21,17 @@ from piste.subject import Question
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One padded batch; ``mask`` is 1 on real tokens, ``positions`` only given where asked for."""
+    """One padded batch; ``positions`` are only given where asked for.
+
+    ``mask`` is 1 on real tokens, unless ``hiding``: then some of those are 0 as well.
+    """
 
     ids: NDArray[np.int64]
     types: NDArray[np.int64]
     mask: NDArray[np.int64]
     pad: int
     positions: NDArray[np.int64] | None = None
+    hiding: bool = False
 
 
 Forward: TypeAlias = Callable[[Batch], torch.Tensor]
@@ -68,7 +72,16 @@ def pad_rows(questions: Sequence[Question], layout: Layout, pad: int | None) -> 
     types[real] = np.concatenate([question.payload[1] for question in questions])
     mask = real.astype(np.int64)
     positions = np.maximum(mask.cumsum(axis=1) - 1, 0) if layout.positions else None
-    return Batch(ids, types, mask, pad, positions)
+    hiding = any(len(question.payload) > 2 for question in questions)
+    if hiding:
+        mask[real] = np.concatenate([_seen(question) for question in questions])
+    return Batch(ids, types, mask, pad, positions, hiding)
+
+
+def _seen(question: Question) -> NDArray[np.bool_]:
+    """Which tokens of a row attention may see: all, or what the question says."""
+    ids, _, *seen = question.payload
+    return seen[0] if seen else np.ones(len(ids), dtype=bool)
 
 
 def unused_id(rows: Sequence[NDArray[np.int64]]) -> int:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,13 +15,19 @@ from numpy.typing import NDArray
 from piste.classifiers.backend import Backend, plain_attributes
 from piste.classifiers.base import OutputKind
 from piste.classifiers.fingerprint import fingerprint_model
+from piste.classifiers.hiding import HidingSubject
+from piste.classifiers.inside import Inside
 from piste.classifiers.limits import longest_sequence
-from piste.classifiers.padding import Batch, PaddedRunner, pad_rows
+from piste.classifiers.padding import RIGHT, Batch, PaddedRunner, pad_rows, unused_id
 from piste.classifiers.prefix_plan import Group, share
 from piste.classifiers.prefixes import PrefixRunner
 from piste.classifiers.tokenized import TokenClassifier, TokenSubject
 from piste.errors import PisteError, is_out_of_memory, shorten
-from piste.subject import Question, Sequence1D
+from piste.runtimes.twins import twin_of
+from piste.subject import Question, Sequence1D, Subject
+
+if TYPE_CHECKING:
+    from piste.target import Target
 
 _KINDS: dict[str | None, OutputKind] = {
     "regression": "regression",
@@ -61,6 +67,7 @@ class TextClassifier(TokenClassifier):
         stated = getattr(self.config, "problem_type", None)
         self.kind = _KINDS.get(stated, "regression" if count == 1 else "classes")
         self._accepted = _accepted_inputs(model)
+        self.reads_mask = "attention_mask" in self._accepted
         self._backend = Backend(model, runtime, tolerance, lean)
         self._prefixes: PrefixRunner | None = None
         self._bare_frame: bool | None = None
@@ -141,7 +148,7 @@ class TextClassifier(TokenClassifier):
             typed = "token_type_ids" in getattr(self.tokenizer, "model_input_names", ())
             self._prefixes = None if module is None else PrefixRunner(module, types=typed)
         runner = self._prefixes
-        if runner is None or runner.reason or any(q.payload[1].any() for q in questions):
+        if runner is None or runner.reason or any(map(_is_special, questions)):
             return None
         rows = [question.payload[0] for question in questions]
         groups = share(rows, budget, pad=runner.pad)
@@ -161,6 +168,23 @@ class TextClassifier(TokenClassifier):
                 self._runner.layout = None  # it can't be told what padding is: try anew
                 self._runner.settle(probes)
             self._backend.check(probes, self._runner.answer)
+
+    def inside(self, subject: Subject, target: Target) -> Inside:
+        if not subject.fits:
+            raise PisteError(
+                f"A method that looks inside needs the text in one piece, and this one is longer "
+                f"than the {self.limit} tokens the model reads: choose long='truncate'."
+            )
+        assert isinstance(subject, (TokenSubject, HidingSubject))
+        ((question, _),) = subject.encode(subject.whole)
+        twin: Any = twin_of(self.model, own_config=True)
+        pad = self._runner.pad
+        if pad is None:  # or a decoder would not bear a batch
+            pad = twin.config.get_text_config().pad_token_id = unused_id([question.payload[0]])
+        arrays = self._inputs(pad_rows([question], RIGHT, pad))
+        inputs = {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
+        options = {"use_cache": False} if "use_cache" in self._accepted else {}
+        return Inside(twin, inputs, options, subject.token_units, len(subject), target)
 
     def fingerprint(self) -> str:
         versions = {name: version(name) for name in ("torch", "transformers")}
@@ -192,7 +216,7 @@ class TextClassifier(TokenClassifier):
         # A model with a pad token of its own, or a single row, needs to be told nothing.
         pad = batch.pad if self._runner.pad is None and len(batch.ids) > 1 else None
         try:
-            logits = self._backend.run(self._inputs(batch), pad)
+            logits = self._backend.run(self._inputs(batch), pad, own=batch.hiding)
         except IndexError as problem:
             raise PisteError(
                 f"The model failed on a sequence of {batch.ids.shape[1]} tokens ({problem}): is "
@@ -220,6 +244,11 @@ def _continued(
             continue
         batch = [questions[number] for number in group.rows.tolist()]
         yield batch, logits.to(torch.float64).cpu().numpy()
+
+
+def _is_special(question: Question) -> bool:
+    """Whether there is more to a question than its ids: token types, hidden tokens."""
+    return len(question.payload) > 2 or bool(question.payload[1].any())
 
 
 def _vocabulary(model: Any) -> int | None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.classifiers.base import Classifier, check_choices, check_text
+from piste.classifiers.hiding import HidingSubject
 from piste.classifiers.reading_tokens import read_tokens
 from piste.classifiers.segmentation import Token, group_tokens
 from piste.errors import PisteError
@@ -18,6 +19,7 @@ from piste.subject import (
     LongChoice,
     Parts,
     Question,
+    Removal,
     Sequence1D,
     Subject,
     TextInput,
@@ -34,12 +36,19 @@ class TokenClassifier(Classifier):
     tokenizer: Any
     limit: int | None
     """The longest sequence the model reads, frame included; None if there is no limit."""
+    reads_mask: bool = True
+    """Whether it takes an attention mask."""
 
     def subject(
-        self, input: TextInput, *, units: UnitKind = "words", long: LongChoice = "error"
-    ) -> TokenSubject:
+        self,
+        input: TextInput,
+        *,
+        units: UnitKind = "words",
+        long: LongChoice = "error",
+        removal: Removal = "delete",
+    ) -> Subject:
         texts = check_text(input)
-        check_choices(units, long)
+        check_choices(units, long, removal)
         tokens = read_tokens(self.tokenizer, texts)
         notes: dict[str, Any] = {"tokens": len(tokens), "long": "fits"}
         if self.limit is not None and len(tokens) > self.limit:
@@ -60,7 +69,26 @@ class TokenClassifier(Classifier):
                 "already: check model_max_length of the tokenizer."
             )
         self.prepare(subject)
-        return subject
+        if removal == "delete":
+            return subject
+        return HidingSubject(subject, removal, self._stand_in(removal))
+
+    def _stand_in(self, removal: Removal) -> int | None:
+        """The token that takes the place of a removed one; None if it is only hidden."""
+        if removal == "attention":
+            if not self.reads_mask:
+                raise PisteError(
+                    "removal='attention' needs a model that takes an attention mask, and this "
+                    "one takes none: choose removal='delete' or 'mask'."
+                )
+            return None
+        token = getattr(self.tokenizer, f"{removal}_token_id", None)
+        if token is None:
+            raise PisteError(
+                f"removal={removal!r} needs a {removal} token, and this tokenizer has none: "
+                "choose removal='delete' or 'attention'."
+            )
+        return int(token)
 
     @abstractmethod
     def prepare(self, subject: TokenSubject) -> None:
@@ -99,6 +127,10 @@ class TokenSubject(Subject):
         self.units = tuple(_unit(tokens, group, texts) for group in groups)
         self._ids = [np.array([tokens[p].id for p in group], dtype=IDS) for group in groups]
         self._kinds = [np.array([tokens[p].type for p in group], dtype=IDS) for group in groups]
+        self.token_units = np.full(len(tokens), -1)
+        """For every token of the whole input the unit it belongs to, −1 for fixed ones."""
+        for unit, group in enumerate(groups):
+            self.token_units[group] = unit
         self._read_frame(tokens, groups)
         contents = [(ids.tobytes(), slot) for ids, slot in zip(self._ids, self._slots, strict=True)]
         numbers = {content: number for number, content in enumerate(dict.fromkeys(contents))}

@@ -8,9 +8,37 @@ from typing import Any
 
 from piste.errors import PisteError
 from piste.methods.base import Method, Solution, Task
+from piste.methods.controls import RandomMethod, ZeroMethod
+from piste.methods.gradient import Gradient
+from piste.methods.gradient_x_input import GradientTimesInput
+from piste.methods.integrated_gradients import IntegratedGradients
+from piste.methods.kernel_shap import KernelShapMethod
+from piste.methods.lime import LimeMethod
+from piste.methods.linear import LinearMethod
+from piste.methods.occlusion import OcclusionMethod
+from piste.methods.partition_shap import PartitionShapMethod
+from piste.methods.permutation_shap import PermutationShapMethod
 from piste.methods.slalom import SlalomMethod
+from piste.methods.smoothgrad import SmoothGrad
 
-METHODS: Mapping[str, type[Any]] = {method.name: method for method in (SlalomMethod,)}
+METHODS: Mapping[str, type[Any]] = {
+    method.name: method
+    for method in (
+        SlalomMethod,
+        LimeMethod,
+        KernelShapMethod,
+        PartitionShapMethod,
+        PermutationShapMethod,
+        LinearMethod,
+        OcclusionMethod,
+        Gradient,
+        GradientTimesInput,
+        IntegratedGradients,
+        SmoothGrad,
+        RandomMethod,
+        ZeroMethod,
+    )
+}
 
 __all__ = ["METHODS", "Method", "SlalomMethod", "Solution", "Task", "make"]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from piste.errors import PisteError
 from piste.explanation import Fidelity
 from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
@@ -33,6 +35,8 @@ class Task:
     logits: Floats = field(default_factory=lambda: np.empty((0, 0)))
     memory: dict[str, Any] = field(default_factory=dict)
     """A method's own notes between planning and solving."""
+    passes: int = 0
+    """Forward passes made inside the model, beside the questions asked."""
 
     def learn(self, sequences: Sequence[Sequence1D], logits: Floats) -> None:
         """Add answers to what is known."""
@@ -69,26 +73,36 @@ class Solution:
     ranking: str
 
 
-class Method(Protocol):
-    """A method is a frozen set of options with two abilities.
+class Method(ABC):
+    """A method is a frozen set of options with two abilities, or three.
 
     ``plan`` returns the next questions, or none when it has enough; ``solve`` turns the answers
-    into scores. Neither asks a model itself, so the questions of many inputs can be pooled.
+    into scores. Neither asks a model itself, so the questions of many inputs can be pooled. A
+    method that needs more than answers has a look inside the model first: ``trace``.
     """
 
     name: ClassVar[str]
-    needs: ClassVar[str]
-    """What it asks of a classifier: "answers" is enough for a black box."""
+    needs: ClassVar[str] = "answers"
+    """What it asks of a classifier: "answers" is enough for a black box, "gradients" is not."""
     about: ClassVar[str]
     """One line for lists."""
+    paper: ClassVar[str] = ""
+    """Where it was published."""
 
     @property
     def short_only(self) -> bool:
         """Whether it never asks about more than a few units, so that any length will do."""
+        return False
 
+    def trace(self, task: Task) -> None:
+        """Look inside the model, if need be, and note in ``task.memory`` what was seen."""
+        return
+
+    @abstractmethod
     def plan(self, task: Task) -> list[Sequence1D]:
         """The next questions; an empty list ends the asking."""
 
+    @abstractmethod
     def solve(self, task: Task) -> Solution:
         """Scores from everything asked."""
 
@@ -101,3 +115,33 @@ def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
     spread = float(((answered - answered.mean(axis=0)) ** 2).sum())
     r2 = 1.0 - residual / spread if spread > 0 else (1.0 if residual < 1e-18 else float("nan"))
     return Fidelity(r2, residual / answered.size, len(answered))
+
+
+def default_samples(distinct: int) -> int:
+    """How many questions to ask if the user does not say: four for every distinct unit.
+
+    >>> default_samples(10), default_samples(200), default_samples(5000)
+    (300, 800, 2000)
+    """
+    return min(max(4 * distinct, 300), 2000)
+
+
+def held_out_share(share_of: int, total: int, n: int) -> int:
+    """A tenth of the questions is kept for the verdict, between 10 and 100 of them.
+
+    Never more than half of the round, and where n units have few subsets, a quarter of those.
+    """
+    there_are = 2**n - 2 if n < 12 else total * 4
+    return min(max(share_of // 10, 10), 100, total // 2, there_are // 4)
+
+
+def choose(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse an option that is none of the choices."""
+    if value not in choices:
+        raise PisteError(f"{name}={value!r} is unknown: choose {', '.join(choices)}.")
+
+
+def check_count(name: str, value: object, least: int = 1) -> None:
+    """Refuse what is not a whole number, or too small a one."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise PisteError(f"{name}={value!r} is wrong: a whole number from {least} on is wanted.")

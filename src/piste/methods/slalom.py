@@ -8,9 +8,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from piste.errors import PisteError
 from piste.explanation import Fidelity
-from piste.methods.base import Floats, Solution, Task, measure_fidelity
+from piste.methods.base import (
+    Floats,
+    Method,
+    Solution,
+    Task,
+    check_count,
+    choose,
+    default_samples,
+    held_out_share,
+    measure_fidelity,
+)
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import Fit, Ridge, fit
 from piste.slalom.scores import text_scores
@@ -25,7 +34,7 @@ SETTLED_ERROR = 0.05
 
 
 @dataclass(frozen=True)
-class SlalomMethod:
+class SlalomMethod(Method):
     """Ask about sequences of the units, fit the surrogate of eq. 4, derive all scores.
 
     ``samples`` counts the questions, held-out ones included; None means four for every distinct
@@ -44,20 +53,17 @@ class SlalomMethod:
     epochs: int = 60
 
     name: ClassVar[str] = "slalom"
-    needs: ClassVar[str] = "answers"
     about: ClassVar[str] = "value and importance of every unit, by a softmax-linked surrogate"
+    paper: ClassVar[str] = "Leemann et al., TMLR 2025"
 
     def __post_init__(self) -> None:
-        _choose("sampler", self.sampler, sampling.SAMPLERS)
-        _choose("solver", self.solver, ("newton", "sgd", "analytic"))
-        _choose("share", self.share, ("type", "occurrence"))
-        for name in ("samples", "max_samples", "epochs"):
-            value = getattr(self, name)
-            if name == "samples" and value in ("auto", None):
-                continue
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not whole or value < 1:
-                raise PisteError(f"{name}={value!r} is wrong: a whole number above 0 is wanted.")
+        choose("sampler", self.sampler, sampling.SAMPLERS)
+        choose("solver", self.solver, ("newton", "sgd", "analytic"))
+        choose("share", self.share, ("type", "occurrence"))
+        check_count("max_samples", self.max_samples)
+        check_count("epochs", self.epochs)
+        if self.samples not in ("auto", None):
+            check_count("samples", self.samples)
 
     @property
     def short_only(self) -> bool:
@@ -88,8 +94,8 @@ class SlalomMethod:
             share = 2 * FIRST_ROUND  # rounds to come are judged by the same held-out questions
         else:
             distinct = len(np.unique(self._types(task)))
-            total = share = self.samples or min(max(4 * distinct, 300), 2000)
-        held_out = self._held_out(task, _share_held_out(share, total, n), seen)
+            total = share = self.samples or default_samples(distinct)
+        held_out = self._held_out(task, held_out_share(share, total, n), seen)
         memory["held_out"] = len(held_out)
         if self.solver == "analytic":
             memory["players"] = _first_of_each(self._types(task))
@@ -129,7 +135,7 @@ class SlalomMethod:
             return []
         values = task.numbers()[memory["held_out"] :]
         memory["pairs"] = analytic.pair_questions(values)
-        return [[int(players[a]), int(players[b])] for a, b in memory["pairs"]]
+        return [sorted((int(players[a]), int(players[b]))) for a, b in memory["pairs"]]
 
     def _another_round(self, task: Task) -> list[Sequence1D]:
         memory, asked = task.memory, len(task.sequences)
@@ -262,17 +268,3 @@ def _ranking_score(slalom: Slalom, types: NDArray[np.int64], task: Task) -> Floa
 
 def _first_of_each(types: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(types, return_index=True)[1]
-
-
-def _share_held_out(share_of: int, total: int, n: int) -> int:
-    """A tenth of the questions is kept for the verdict, between 10 and 100 of them.
-
-    Never more than half of the round, and where n units have few subsets, a quarter of those.
-    """
-    there_are = 2**n - 2 if n < 12 else total * 4
-    return min(max(share_of // 10, 10), 100, total // 2, there_are // 4)
-
-
-def _choose(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise PisteError(f"{name}={value!r} is unknown: choose {', '.join(choices)}.")

@@ -9,10 +9,11 @@ import torch
 from torch import nn
 
 
-def twin_of(model: nn.Module) -> nn.Module:
+def twin_of(model: nn.Module, *, own_config: bool = False) -> nn.Module:
     """The same modules anew, in evaluation mode, around the same tensors and config."""
     shared: list[Any] = [*model.parameters(), *model.buffers()]
-    shared += [module.config for module in model.modules() if hasattr(module, "config")]
+    if not own_config:
+        shared += [module.config for module in model.modules() if hasattr(module, "config")]
     return copy.deepcopy(model, {id(one): one for one in shared}).eval()
 
 

@@ -1,0 +1,190 @@
+"""What all methods with one score per unit share: their budget, their sum, their verdict."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from piste.classifiers.inside import Inside
+from piste.methods.base import (
+    Floats,
+    Method,
+    Solution,
+    Task,
+    check_count,
+    default_samples,
+    held_out_share,
+    measure_fidelity,
+)
+from piste.methods.conversation import Conversation, Game, Masks
+from piste.slalom import sampling
+from piste.subject import Sequence1D
+from piste.surrogates import AdditiveSurrogate
+
+SCORE = "attribution"
+_MOST_SINGLES = 16
+
+
+@dataclass(frozen=True)
+class Found:
+    """A base and one score per unit (units, or units × classes) whose sum is the prediction."""
+
+    scores: Floats
+    base: Floats | float
+    more: dict[str, Any]
+    """What the result should say beyond that."""
+
+
+class AdditiveMethod(Method):
+    """One score per unit; the explanation predicts base + sum of the scores of units kept."""
+
+    def options(self) -> dict[str, Any]:
+        """The options as they were given, for the result."""
+        return dict(vars(self))
+
+    def ask_held_out(self, task: Task, count: int) -> list[Sequence1D]:
+        """Removals of every size, kept for the verdict."""
+        seen = {sampling.key_of(task.subject.types)}
+        drawn = sampling.draw(
+            "subsets", len(task.subject), count, task.rng, seen, task.subject.types
+        )
+        task.memory["held_out"] = len(drawn)
+        return list(drawn)
+
+    def solution(self, task: Task, found: Found) -> Solution:
+        held = task.memory["held_out"]
+        base = np.asarray(found.base, dtype=np.float64)
+        surrogate = AdditiveSurrogate(
+            float(base) if base.ndim == 0 else tuple(map(float, base)), SCORE
+        )
+        scores = {SCORE: np.asarray(found.scores, dtype=np.float64)}
+        kept = np.zeros((held, len(task.subject)))
+        for row, sequence in zip(kept, task.sequences, strict=False):
+            row[np.asarray(sequence, dtype=int)] = 1.0
+        answered = task.target(task.logits[:held]) if held else np.empty(0)
+        return Solution(
+            scores=scores,
+            errors={},
+            surrogate=surrogate,
+            fidelity=measure_fidelity(surrogate.predict(scores, kept), answered),
+            settings=self.options() | found.more | {"held_out": held},
+            ranking=SCORE,
+        )
+
+    def around_the_whole(self, task: Task, scores: Floats, **more: Any) -> Found:
+        """The base that makes the sum over all units the model's own number for the input."""
+        whole = task.target(task.whole[None, :])[0]
+        return Found(scores, whole - scores.sum(axis=0), more)
+
+
+@dataclass(frozen=True)
+class CoalitionMethod(AdditiveMethod):
+    """Asks about sets of units. ``samples`` counts the questions, held-out ones included."""
+
+    samples: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.samples is not None:
+            check_count("samples", self.samples)
+
+    @abstractmethod
+    def explore(self, game: Game, task: Task, budget: int) -> Found:
+        """Call ``game`` as often as it takes, with about ``budget`` rows in all.
+
+        ``game`` maps which units are kept to the explained numbers. The whole input and the empty
+        one are known already and cost nothing.
+        """
+
+    def plan(self, task: Task) -> list[Sequence1D]:
+        memory, n = task.memory, len(task.subject)
+        if "held_out" not in memory:
+            total = self.samples or default_samples(len(np.unique(task.subject.types)))
+            first = self.ask_held_out(task, held_out_share(total, total, n))
+            nothing = _stand_ins(task)
+            memory["nothing"], memory["asked"] = len(nothing), None
+            memory["budget"] = max(total - len(first) - len(nothing) - 1, 1)
+            return [*first, *nothing]
+        if "talk" not in memory:
+            held = memory["held_out"]
+            few = task.logits[held : held + memory["nothing"]]
+            memory["empty"] = task.target(few).mean(axis=0)
+            seed = int(task.rng.integers(2**31))
+            memory["talk"] = Conversation(
+                lambda game: self.explore(game, task, memory["budget"]), seed
+            )
+            return self._next(task, None)
+        return self._next(task, self._answers(task))
+
+    def _next(self, task: Task, answers: Floats | None) -> list[Sequence1D]:
+        """Let the method go on until it asks something that is not known yet."""
+        while True:
+            masks = task.memory["talk"].step(answers)
+            if masks is None:
+                return []
+            task.memory["asked"] = masks
+            fresh = [np.nonzero(row)[0] for row in masks if 0 < row.sum() < len(row)]
+            if fresh:
+                task.memory["fresh"] = len(fresh)
+                return list(fresh)
+            answers = self._answers(task, fresh=0)
+
+    def _answers(self, task: Task, fresh: int | None = None) -> Floats:
+        """Numbers for the masks asked last: fresh ones, and those of all units and of none."""
+        masks: Masks = task.memory["asked"]
+        sizes = masks.sum(axis=1)
+        empty = np.asarray(task.memory["empty"], dtype=np.float64)
+        numbers = np.empty((len(masks), *empty.shape))
+        numbers[sizes == 0] = empty
+        numbers[sizes == masks.shape[1]] = task.target(task.whole[None, :])[0]
+        count = task.memory["fresh"] if fresh is None else fresh
+        if count:
+            asked = task.target(task.logits[-count:])
+            numbers[(sizes > 0) & (sizes < masks.shape[1])] = asked
+        return numbers
+
+    def solve(self, task: Task) -> Solution:
+        found: Found = task.memory["talk"].result
+        if not task.subject.can_be_empty:
+            found.more["empty"] = "mean of single units: this classifier can't read nothing"
+        return self.solution(task, found)
+
+
+@dataclass(frozen=True)
+class InsideMethod(AdditiveMethod):
+    """Looks inside the model. ``held_out`` questions are asked for the verdict only."""
+
+    held_out: int = 32
+
+    def __post_init__(self) -> None:
+        check_count("held_out", self.held_out, least=0)
+
+    @abstractmethod
+    def look(self, inside: Inside, task: Task) -> Found:
+        """One score per unit from embeddings, gradients or attentions."""
+
+    def trace(self, task: Task) -> None:
+        inside = task.subject.classifier.inside(task.subject, task.target)
+        task.memory["found"] = self.look(inside, task)
+        task.passes = inside.calls
+
+    def plan(self, task: Task) -> list[Sequence1D]:
+        if "held_out" in task.memory:
+            return []
+        count = held_out_share(10 * self.held_out, 2 * self.held_out, len(task.subject))
+        return self.ask_held_out(task, min(self.held_out, count))
+
+    def solve(self, task: Task) -> Solution:
+        return self.solution(task, task.memory["found"])
+
+
+def _stand_ins(task: Task) -> list[Sequence1D]:
+    """What is asked for the input without any unit: nothing, or else some single units."""
+    if task.subject.can_be_empty:
+        return [[]]
+    units = np.arange(len(task.subject))
+    if len(units) > _MOST_SINGLES:
+        units = np.sort(task.rng.choice(units, _MOST_SINGLES, replace=False))
+    return [[int(unit)] for unit in units]

@@ -1,0 +1,33 @@
+"""Gradient: how strongly the answer reacts to the embedding of a unit (saliency)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from piste.classifiers.inside import Inside
+from piste.methods.base import Task
+from piste.methods.gradients import GradientMethod
+
+
+@dataclass(frozen=True)
+class Gradient(GradientMethod):
+    """‖∂f/∂e_t‖₂ for every token t, summed over the tokens of a unit: how much, not which way."""
+
+    name: ClassVar[str] = "gradient"
+    about: ClassVar[str] = "norm of the gradient at the unit's embedding (no direction)"
+    paper: ClassVar[str] = "Simonyan et al., 2014"
+
+    def attribute(
+        self,
+        captum: Any,
+        forward: Callable[[torch.Tensor], torch.Tensor],
+        embeddings: torch.Tensor,
+        inside: Inside,
+        task: Task,
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        found = captum.Saliency(forward).attribute(embeddings.clone().requires_grad_(), abs=False)
+        return found[0].norm(dim=-1), {}

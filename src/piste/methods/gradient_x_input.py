@@ -1,0 +1,33 @@
+"""Gradient × input: the first-order change if a unit's embedding were zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from piste.classifiers.inside import Inside
+from piste.methods.base import Task
+from piste.methods.gradients import GradientMethod
+
+
+@dataclass(frozen=True)
+class GradientTimesInput(GradientMethod):
+    """e_t · ∂f/∂e_t for every token t, summed over the tokens of a unit."""
+
+    name: ClassVar[str] = "gradient_x_input"
+    about: ClassVar[str] = "gradient times embedding"
+    paper: ClassVar[str] = "Shrikumar et al., 2017"
+
+    def attribute(
+        self,
+        captum: Any,
+        forward: Callable[[torch.Tensor], torch.Tensor],
+        embeddings: torch.Tensor,
+        inside: Inside,
+        task: Task,
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        found = captum.InputXGradient(forward).attribute(embeddings.clone().requires_grad_())
+        return found[0].sum(dim=-1), {}

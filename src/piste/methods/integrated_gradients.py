@@ -1,0 +1,77 @@
+"""Integrated gradients along the way from a baseline to the input (Sundararajan et al., 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from piste.classifiers.inside import Inside
+from piste.errors import PisteError
+from piste.methods.base import Task, check_count, choose
+from piste.methods.gradients import GradientMethod
+
+
+@dataclass(frozen=True)
+class IntegratedGradients(GradientMethod):
+    """(e − e′) · ∫₀¹ ∂f/∂e (e′ + α(e − e′)) dα, approximated in ``steps`` steps.
+
+    ``baseline`` e′ is the embedding of the padding or the mask token in place of every unit's
+    tokens, or zero; "auto" takes the first of pad, mask and zero that there is. The result's
+    ``convergence_delta`` is by how much the sum of all tokens' scores (fixed ones included)
+    misses f(e) − f(e′): far from zero it asks for more steps.
+    """
+
+    steps: int = 50
+    baseline: str = "auto"
+
+    name: ClassVar[str] = "integrated_gradients"
+    about: ClassVar[str] = "gradients summed up on the way from a baseline to the input"
+    paper: ClassVar[str] = "Sundararajan et al., ICML 2017"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("steps", self.steps)
+        choose("baseline", self.baseline, ("auto", "pad", "mask", "zero"))
+
+    def attribute(
+        self,
+        captum: Any,
+        forward: Callable[[torch.Tensor], torch.Tensor],
+        embeddings: torch.Tensor,
+        inside: Inside,
+        task: Task,
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        baseline, used = self._baseline(embeddings, inside, task)
+        found, delta = captum.IntegratedGradients(forward).attribute(
+            embeddings,
+            baselines=baseline,
+            n_steps=self.steps,
+            internal_batch_size=max(2048 // embeddings.shape[1], 1),
+            return_convergence_delta=True,
+        )
+        more = {"baseline_used": used, "convergence_delta": float(delta.reshape(-1)[0])}
+        return found[0].sum(dim=-1), more
+
+    def _baseline(
+        self, embeddings: torch.Tensor, inside: Inside, task: Task
+    ) -> tuple[torch.Tensor, str]:
+        """Fixed tokens stay, so that only the units make the difference."""
+        tokenizer = getattr(task.subject.classifier, "tokenizer", None)
+        wanted = ("pad", "mask", "zero") if self.baseline == "auto" else (self.baseline,)
+        units = torch.from_numpy(inside.token_units >= 0).to(embeddings.device)
+        for kind in wanted:
+            if kind == "zero":
+                return torch.where(
+                    units[None, :, None], torch.zeros(()).to(embeddings), embeddings
+                ), kind
+            token = getattr(tokenizer, f"{kind}_token_id", None)
+            if token is not None:
+                ids = torch.where(units, torch.tensor(token).to(inside.ids), inside.ids)
+                return inside.embed(ids), kind
+        raise PisteError(
+            f"baseline={self.baseline!r} needs a {self.baseline} token, and this tokenizer has "
+            "none: choose baseline='zero'."
+        )

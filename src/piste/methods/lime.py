@@ -1,0 +1,63 @@
+"""LIME: a weighted linear model around the input (Ribeiro et al., 2016), by the library lime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from piste.errors import need
+from piste.methods.additive import CoalitionMethod, Found
+from piste.methods.base import Floats, Task
+from piste.methods.conversation import Game
+
+
+@dataclass(frozen=True)
+class LimeMethod(CoalitionMethod):
+    """Random removals, weighted by e^{−d²/width²} of their cosine distance d, ridge regression.
+
+    The library sees a text whose words are the units, so every unit is removed by itself;
+    sampling, kernel and regression are its own.
+    """
+
+    kernel_width: float = 25.0
+
+    name: ClassVar[str] = "lime"
+    about: ClassVar[str] = "weights of a local linear model"
+    paper: ClassVar[str] = "Ribeiro et al., KDD 2016"
+
+    def explore(self, game: Game, task: Task, budget: int) -> Found:
+        lime_text = need("lime.lime_text", "peers", "The method 'lime'")
+        n = len(task.subject)
+        places = {f"u{unit}": unit for unit in range(n)}
+
+        def answer(texts: list[str]) -> Floats:
+            kept = np.zeros((len(texts), n), dtype=bool)
+            for row, text in zip(kept, texts, strict=True):
+                row[[places[word] for word in text.split()]] = True
+            numbers = game(kept)
+            # lime reads one column per class; a single number is a column of its own.
+            return numbers if numbers.ndim == 2 else numbers[:, None]
+
+        classes = len(task.target.labels) if task.target.kind == "all" else 1
+        explainer = lime_text.LimeTextExplainer(
+            kernel_width=self.kernel_width,
+            split_expression=str.split,
+            random_state=np.random.RandomState(np.random.randint(2**31)),
+        )
+        found: Any = explainer.explain_instance(
+            " ".join(places),
+            answer,
+            labels=tuple(range(classes)),
+            num_features=n,
+            num_samples=max(budget, 2),
+        )
+        scores = np.zeros((n, classes))
+        for label in range(classes):
+            for unit, weight in found.local_exp[label]:
+                scores[places[found.domain_mapper.indexed_string.word(unit)], label] = weight
+        base = np.array([float(found.intercept[label]) for label in range(classes)])
+        if task.target.kind == "all":
+            return Found(scores, base, {})
+        return Found(scores[:, 0], base[0], {})
