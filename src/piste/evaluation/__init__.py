@@ -1,0 +1,1 @@
+"""How faithful explanations are: metrics, and the benchmark that runs them."""
