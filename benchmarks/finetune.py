@@ -83,7 +83,7 @@ def train(model: Any, texts: Texts, *, epochs: float, rate: float, size: int, se
             schedule.step()
             optimizer.zero_grad()
             step += 1
-            losses.append(float(loss))
+            losses.append(loss.item())
             if step % 100 == 0:
                 spent = time.perf_counter() - start
                 print(f"step {step} of {steps}, loss {np.mean(losses[-100:]):.3f}, {spent:.0f} s")

@@ -13,8 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piste import slalom
+    from piste import evaluation, slalom
     from piste.classifiers import Classifier, load
+    from piste.comparing import Comparison, compare
     from piste.engine import AnswerCache
     from piste.errors import PisteError
     from piste.explaining import explain
@@ -28,12 +29,15 @@ __version__ = "0.1.0"
 __all__ = [
     "AnswerCache",
     "Classifier",
+    "Comparison",
     "Explanation",
     "PisteError",
     "Subject",
     "Target",
     "Unit",
     "__version__",
+    "compare",
+    "evaluation",
     "explain",
     "load",
     "read",
@@ -44,11 +48,13 @@ __all__ = [
 _HOMES = {
     "AnswerCache": "piste.engine",
     "Classifier": "piste.classifiers",
+    "Comparison": "piste.comparing",
     "Explanation": "piste.explanation",
     "PisteError": "piste.errors",
     "Subject": "piste.subject",
     "Target": "piste.target",
     "Unit": "piste.subject",
+    "compare": "piste.comparing",
     "explain": "piste.explaining",
     "load": "piste.classifiers",
     "read": "piste.storage",
@@ -56,8 +62,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "slalom":
-        return import_module("piste.slalom")
+    if name in ("evaluation", "slalom"):
+        return import_module(f"piste.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'piste' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOMES[name]), name)

@@ -201,8 +201,13 @@ class Explanation:
 
     # -- shown -------------------------------------------------------------------------------
 
-    def plot(self, kind: str = "plane", path: str | Path | None = None, **options: Any) -> Figure:
-        """A matplotlib figure: ``plane`` (value against importance), ``text`` or ``bars``."""
+    def plot(
+        self, kind: str | None = None, path: str | Path | None = None, **options: Any
+    ) -> Figure:
+        """A matplotlib figure: ``plane`` (value against importance), ``text`` or ``bars``.
+
+        Without a kind, the plane where there are both scores, else bars.
+        """
         from piste.show import plots
 
         return plots.plot(self, kind, path, **options)

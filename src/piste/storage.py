@@ -54,10 +54,10 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         raise PisteError(f"{str(path)!r} could not be written: {reason}.") from problem
 
 
-def _numbers(array: Any) -> Any:
+def numbers(array: Any) -> Any:
     """Nested lists; JSON has no number for NaN (None) and infinity ("inf")."""
     if isinstance(array, (np.ndarray, list, tuple)):
-        return [_numbers(item) for item in array]
+        return [numbers(item) for item in array]
     if isinstance(array, (float, np.floating)):
         if np.isinf(array):
             return "inf" if array > 0 else "-inf"
@@ -73,7 +73,7 @@ def _plain(thing: Any) -> Any:
         return [_plain(item) for item in thing]
     if isinstance(thing, (str, bool, int, type(None))):
         return thing
-    return _numbers(thing) if isinstance(thing, (float, np.generic)) else str(thing)
+    return numbers(thing) if isinstance(thing, (float, np.generic)) else str(thing)
 
 
 def _meta(e: Explanation) -> dict[str, Any]:
@@ -90,13 +90,13 @@ def _meta(e: Explanation) -> dict[str, Any]:
         },
         "output": {
             "logits": list(e.output.logits),
-            "probabilities": _numbers(e.output.probabilities),
+            "probabilities": numbers(e.output.probabilities),
             "labels": list(e.output.labels),
-            "value": _numbers(e.output.value),
+            "value": numbers(e.output.value),
         },
         "fidelity": {
-            "r2": _numbers(e.fidelity.r2),
-            "mse": _numbers(e.fidelity.mse),
+            "r2": numbers(e.fidelity.r2),
+            "mse": numbers(e.fidelity.mse),
             "questions": e.fidelity.questions,
         },
         "calls": e.calls,
@@ -113,8 +113,8 @@ def to_json(e: Explanation, path: str | Path | None = None) -> str:
     """The whole explanation as one JSON object."""
     data = _meta(e)
     data["units"] = [{name: getattr(unit, name) for name in _UNIT_COLUMNS} for unit in e.units]
-    data["scores"] = {name: _numbers(array) for name, array in e.scores.items()}
-    data["errors"] = {name: _numbers(array) for name, array in e.errors.items()}
+    data["scores"] = {name: numbers(array) for name, array in e.scores.items()}
+    data["errors"] = {name: numbers(array) for name, array in e.errors.items()}
     text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
     if path is not None:
         write_text(path, text)

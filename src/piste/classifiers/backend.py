@@ -34,6 +34,8 @@ class Backend:
         self._built: object = None
         self._checked_length = 0
         self._truth: torch.Tensor | None = None
+        self._example: Inputs = {}
+        self._unabridged: Runtime | None = None
 
     @property
     def stands_in(self) -> bool:
@@ -56,10 +58,19 @@ class Backend:
         return {} if self.name == "torch" else {"runtime_difference": self.difference}
 
     def run(self, inputs: Inputs, pad: int | None, own: bool = False) -> torch.Tensor:
-        """Answer a batch; with ``own`` no twin may: it would read the hidden for padding."""
+        """Answer a batch; with ``own`` no lean twin may: it would read the hidden for padding."""
         # One question alone is the model's own business: its output is the one to be explained.
-        own = self.name == "torch" and (own or len(inputs["input_ids"]) == 1)
-        return (self._plain if own else self._runtime).run(inputs, pad)
+        if self.name == "torch" and (own or len(inputs["input_ids"]) == 1):
+            return self._plain.run(inputs, pad)
+        ready = self.stands_in and self._built is not None  # no lean twin on trial
+        return (self._complete() if own and ready else self._runtime).run(inputs, pad)
+
+    def _complete(self) -> Runtime:
+        """The chosen runtime with the model itself in it, made when it is first needed."""
+        if self._unabridged is None:
+            with torch.inference_mode(False):
+                self._unabridged = start(self.name, self._model, self._example)
+        return self._unabridged
 
     # -- beginning -----------------------------------------------------------------------------
 
@@ -70,15 +81,18 @@ class Backend:
     def reset(self) -> None:
         """Back to the model itself."""
         self._runtime, self._built = self._plain, None
+        self._unabridged = None
         self._checked_length, self._truth, self.difference = 0, None, 0.0
 
     def begin(self, probes: Sequence[Question], ask: Ask, example: Inputs) -> None:
         """Make the lean twin and the chosen runtime; ``ask`` answers through this backend."""
         self.reset()
         model = self._make_lean(probes, ask) if "attention_mask" in example else None
+        self._example = example
         if self.name != "torch":
             with torch.inference_mode(False):
                 self._runtime = start(self.name, model or self._model, example)
+            self._unabridged = self._runtime if model is None else None
         elif model is not None:
             self._runtime = TorchRuntime(model)
         self._built = self._state()

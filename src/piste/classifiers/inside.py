@@ -17,6 +17,8 @@ from piste.errors import PisteError
 if TYPE_CHECKING:
     from piste.target import Target
 
+_ELSE = "choose a method that needs answers only (see `piste methods`)."
+
 
 class Inside:
     """One input inside its model.
@@ -40,12 +42,10 @@ class Inside:
         self.calls = 0
         """Forward passes so far, each row of a batch counted."""
         self._units = units
+        self._name = type(twin).__name__
         layer = getattr(twin, "get_input_embeddings", lambda: None)()
         if layer is None:
-            raise PisteError(
-                f"{type(twin).__name__} has no input embeddings to look at: choose a method that "
-                "needs answers only (see `piste methods`)."
-            )
+            raise PisteError(f"{self._name} has no input embeddings to look at: {_ELSE}")
         self.embedding: torch.nn.Module = layer
 
     @property
@@ -62,21 +62,48 @@ class Inside:
         rows = len(embeddings)
         self.calls += rows
         inputs = {name: tensor.expand(rows, -1) for name, tensor in self.inputs.items()}
-        given = self.embedding.register_forward_hook(lambda *_: embeddings)
+        readings = []
+
+        def give(layer: torch.nn.Module, args: tuple[Any, ...], own: torch.Tensor) -> torch.Tensor:
+            tokens = args[0] if args else own
+            same = torch.equal(tokens, inputs["input_ids"])
+            across = torch.equal(tokens, inputs["input_ids"].T)  # tokens × rows, like XLNet
+            readings.append(same or across)
+            return embeddings if same else embeddings.transpose(0, 1) if across else own
+
+        hook = self.embedding.register_forward_hook(give)
         try:
             output = self.twin(**inputs, **self._options)
         finally:
-            given.remove()
+            hook.remove()
+        if readings != [True]:  # shared by an encoder and a decoder, or not used at all
+            raise PisteError(
+                f"{self._name} reads its input embeddings {len(readings)} times in a pass, and "
+                f"this method needs a model that reads those of the text once: {_ELSE}"
+            )
         return output.logits
 
     def numbers(self, embeddings: torch.Tensor) -> torch.Tensor:
         """The explained number (questions) or numbers (questions × classes); differentiable."""
-        return self.target.of_tensor(self.logits(embeddings))
+        logits = self.logits(embeddings)
+        if not logits.requires_grad:  # then any function of the user's will do
+            numbers = self.target(logits.cpu().double().numpy())
+            return torch.from_numpy(numbers).to(logits)
+        try:
+            return self.target.of_tensor(logits)
+        except (RuntimeError, TypeError, AttributeError) as problem:
+            if self.target.kind != "function":
+                raise
+            raise PisteError(
+                f"The target {self.target.name!r} failed on a torch tensor ({problem}), and "
+                "gradients are wanted: use what numpy and torch have in common, or choose a class."
+            ) from problem
 
     def per_unit(self, per_token: torch.Tensor | NDArray[Any]) -> NDArray[np.float64]:
         """Sums over the tokens of every unit; fixed tokens are left out."""
-        array = per_token.detach().cpu() if isinstance(per_token, torch.Tensor) else per_token
-        numbers = np.asarray(array, dtype=np.float64)
+        if isinstance(per_token, torch.Tensor):
+            per_token = per_token.detach().cpu().double().numpy()  # numpy has no bfloat16
+        numbers = np.asarray(per_token, dtype=np.float64)
         real = self.token_units >= 0
         return np.bincount(
             self.token_units[real], weights=numbers[real], minlength=self._units

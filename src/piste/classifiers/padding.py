@@ -23,7 +23,8 @@ from piste.subject import Question
 class Batch:
     """One padded batch; ``positions`` are only given where asked for.
 
-    ``mask`` is 1 on real tokens, unless ``hiding``: then some of those are 0 as well.
+    ``mask`` is 1 on real tokens, unless ``hiding``: then some of those are 0 as well, or a row
+    ends in the pad id, so that the mask does not tell where its text ends.
     """
 
     ids: NDArray[np.int64]
@@ -68,14 +69,21 @@ def pad_rows(questions: Sequence[Question], layout: Layout, pad: int | None) -> 
     else:
         real = places < lengths[:, None]
     ids, types = np.full(shape, pad, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    ids[real] = np.concatenate(rows)
+    joined = np.concatenate(rows)
+    ids[real] = joined
     types[real] = np.concatenate([question.payload[1] for question in questions])
     mask = real.astype(np.int64)
     positions = np.maximum(mask.cumsum(axis=1) - 1, 0) if layout.positions else None
-    hiding = any(len(question.payload) > 2 for question in questions)
-    if hiding:
+    hidden = any(map(hides, questions))
+    if hidden:
         mask[real] = np.concatenate([_seen(question) for question in questions])
+    hiding = hidden or bool((joined[np.cumsum(lengths) - 1] == pad).any())
     return Batch(ids, types, mask, pad, positions, hiding)
+
+
+def hides(question: Question) -> bool:
+    """Whether some tokens of a question are hidden from attention."""
+    return len(question.payload) > 2
 
 
 def _seen(question: Question) -> NDArray[np.bool_]:
@@ -121,6 +129,10 @@ class PaddedRunner:
         lengths = [question.length for question in questions]
         if len(questions) == 1:
             return self._plain(questions)
+        if any(map(hides, questions)):
+            # Some models count positions by the mask, and padding would come into that.
+            layout = self.layout or ALONE
+            return self._answer(questions, lengths, ALONE if layout.alone else EQUAL)
         if max(lengths) > 4 * self._tried_length:
             # What was tried on short rows need not hold for long ones.
             self.settle([max(questions, key=_length), min(questions, key=_length)])

@@ -151,6 +151,8 @@ class TextClassifier(TokenClassifier):
         if runner is None or runner.reason or any(map(_is_special, questions)):
             return None
         rows = [question.payload[0] for question in questions]
+        if self._backend.stands_in and any(row[-1] == runner.pad for row in rows):
+            return None  # a lean twin reads the last token, the model the last that is no padding
         groups = share(rows, budget, pad=runner.pad)
         if not any(group.paths.size for group in groups) or not runner.usable(rows):
             return None

@@ -1,1 +1,54 @@
 """How faithful explanations are: metrics, and the benchmark that runs them."""
+
+from piste.evaluation.bootstrap import difference, differences, interval, summary
+from piste.evaluation.data import Example, read_data
+from piste.evaluation.judging import judge
+from piste.evaluation.metrics import (
+    METRICS,
+    Deletion,
+    Eraser,
+    Fidelity,
+    Figure,
+    Insertion,
+    Metric,
+    NaiveBayes,
+    Rationale,
+    SingleRemoval,
+    naive_bayes_table,
+    rationale_units,
+)
+from piste.evaluation.recovery import recovery
+from piste.evaluation.results import Difference, Interval, Results, Row
+from piste.evaluation.running import evaluate
+from piste.evaluation.saved import evaluate_saved
+from piste.evaluation.store import read_results
+
+__all__ = [
+    "METRICS",
+    "Deletion",
+    "Difference",
+    "Eraser",
+    "Example",
+    "Fidelity",
+    "Figure",
+    "Insertion",
+    "Interval",
+    "Metric",
+    "NaiveBayes",
+    "Rationale",
+    "Results",
+    "Row",
+    "SingleRemoval",
+    "difference",
+    "differences",
+    "evaluate",
+    "evaluate_saved",
+    "interval",
+    "judge",
+    "naive_bayes_table",
+    "rationale_units",
+    "read_data",
+    "read_results",
+    "recovery",
+    "summary",
+]

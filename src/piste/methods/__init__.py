@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from piste.errors import PisteError
+from piste.methods.attnlrp import AttnLRP
 from piste.methods.base import Method, Solution, Task
 from piste.methods.controls import RandomMethod, ZeroMethod
 from piste.methods.gradient import Gradient
@@ -35,19 +36,18 @@ METHODS: Mapping[str, type[Any]] = {
         GradientTimesInput,
         IntegratedGradients,
         SmoothGrad,
+        AttnLRP,
         RandomMethod,
         ZeroMethod,
     )
 }
 
-__all__ = ["METHODS", "Method", "SlalomMethod", "Solution", "Task", "make"]
+__all__ = ["METHODS", "Method", "SlalomMethod", "Solution", "Task", "make", "options_of"]
 
 
 def make(name: str, options: Mapping[str, Any]) -> Method:
     """A method by name with its options; unknown names and options are refused."""
-    if name not in METHODS:
-        raise PisteError(f"method={name!r} is unknown: choose {', '.join(METHODS)}.")
-    known = [field.name for field in fields(METHODS[name])]
+    known = options_of(name)
     for option in options:
         if option not in known:
             raise PisteError(
@@ -55,3 +55,10 @@ def make(name: str, options: Mapping[str, Any]) -> Method:
             )
     method: Method = METHODS[name](**options)
     return method
+
+
+def options_of(name: str) -> list[str]:
+    """The names of a method's options; an unknown method is refused."""
+    if name not in METHODS:
+        raise PisteError(f"method={name!r} is unknown: choose {', '.join(METHODS)}.")
+    return [field.name for field in fields(METHODS[name])]

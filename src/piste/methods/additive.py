@@ -25,7 +25,7 @@ from piste.subject import Sequence1D
 from piste.surrogates import AdditiveSurrogate
 
 SCORE = "attribution"
-_MOST_SINGLES = 16
+_MOST_STAND_INS = 8
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,13 @@ class CoalitionMethod(AdditiveMethod):
             total = self.samples or default_samples(len(np.unique(task.subject.types)))
             first = self.ask_held_out(task, held_out_share(total, total, n))
             nothing = _stand_ins(task)
-            memory["nothing"], memory["asked"] = len(nothing), None
+            memory["nothing"] = len(nothing)
             memory["budget"] = max(total - len(first) - len(nothing) - 1, 1)
             return [*first, *nothing]
         if "talk" not in memory:
             held = memory["held_out"]
-            few = task.logits[held : held + memory["nothing"]]
-            memory["empty"] = task.target(few).mean(axis=0)
+            few = task.target(task.logits[held : held + memory["nothing"]])
+            memory["empty"] = _nothing(few) if not task.subject.can_be_empty else few[0]
             seed = int(task.rng.integers(2**31))
             memory["talk"] = Conversation(
                 lambda game: self.explore(game, task, memory["budget"]), seed
@@ -148,7 +148,7 @@ class CoalitionMethod(AdditiveMethod):
     def solve(self, task: Task) -> Solution:
         found: Found = task.memory["talk"].result
         if not task.subject.can_be_empty:
-            found.more["empty"] = "mean of single units: this classifier can't read nothing"
+            found.more["empty"] = "from single units and pairs: nothing can't be read here"
         return self.solution(task, found)
 
 
@@ -181,10 +181,25 @@ class InsideMethod(AdditiveMethod):
 
 
 def _stand_ins(task: Task) -> list[Sequence1D]:
-    """What is asked for the input without any unit: nothing, or else some single units."""
+    """What is asked for the input without any unit.
+
+    Nothing, where that can be read; else a few units alone and in a ring of pairs.
+    """
     if task.subject.can_be_empty:
         return [[]]
     units = np.arange(len(task.subject))
-    if len(units) > _MOST_SINGLES:
-        units = np.sort(task.rng.choice(units, _MOST_SINGLES, replace=False))
-    return [[int(unit)] for unit in units]
+    if len(units) > _MOST_STAND_INS:
+        units = np.sort(task.rng.choice(units, _MOST_STAND_INS, replace=False))
+    ring = [sorted((int(a), int(b))) for a, b in zip(units, np.roll(units, -1), strict=True)]
+    return [*([int(unit)] for unit in units), *(ring if len(units) > 1 else [])]
+
+
+def _nothing(answers: Floats) -> Floats:
+    """2 · mean(single units) − mean(pairs): exact for a sum, about the mean for a mean.
+
+    Every unit comes up once alone and twice in the ring, so that for f = b + Σ w this is b.
+    """
+    half = len(answers) // 2
+    if half == 0:  # a single unit has no pair
+        return answers.mean(axis=0)
+    return 2 * answers[:half].mean(axis=0) - answers[half:].mean(axis=0)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
 from piste.classifiers.inside import Inside
 from piste.methods.base import Task
-from piste.methods.gradients import GradientMethod
+from piste.methods.gradients import Forward, GradientMethod, PerToken
 
 
 @dataclass(frozen=True)
@@ -22,12 +21,7 @@ class GradientTimesInput(GradientMethod):
     paper: ClassVar[str] = "Shrikumar et al., 2017"
 
     def attribute(
-        self,
-        captum: Any,
-        forward: Callable[[torch.Tensor], torch.Tensor],
-        embeddings: torch.Tensor,
-        inside: Inside,
-        task: Task,
-    ) -> tuple[torch.Tensor, dict[str, Any]]:
-        found = captum.InputXGradient(forward).attribute(embeddings.clone().requires_grad_())
+        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+    ) -> PerToken:
+        found = self.captum().InputXGradient(forward).attribute(embeddings.clone().requires_grad_())
         return found[0].sum(dim=-1), {}

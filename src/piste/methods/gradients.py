@@ -1,11 +1,11 @@
-"""What gradient methods share: captum around the embeddings of one input."""
+"""What gradient methods share: one backward pass per class, around the embeddings of one input."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -15,44 +15,49 @@ from piste.errors import need
 from piste.methods.additive import Found, InsideMethod
 from piste.methods.base import Floats, Task
 
+Forward: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
+"""From embeddings (rows × tokens × features) to the explained number of every row."""
+PerToken: TypeAlias = tuple[torch.Tensor, dict[str, Any]]
+
 
 @dataclass(frozen=True)
 class GradientMethod(InsideMethod):
-    """Gradients of the explained number with respect to the token embeddings."""
+    """Derivatives of the explained number with respect to the token embeddings."""
 
     needs: ClassVar[str] = "gradients"
 
     @abstractmethod
     def attribute(
-        self,
-        captum: Any,
-        forward: Callable[[torch.Tensor], torch.Tensor],
-        embeddings: torch.Tensor,
-        inside: Inside,
-        task: Task,
-    ) -> tuple[torch.Tensor, dict[str, Any]]:
-        """One number per token (by captum's means), and what else the result should say."""
+        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+    ) -> PerToken:
+        """One number per token, and what else the result should say."""
+
+    def captum(self) -> Any:
+        """The library that knows how to differentiate."""
+        return need("captum.attr", "peers", f"The method {self.name!r}")
+
+    def trace(self, task: Task) -> None:
+        with torch.inference_mode(False):  # tensors made in that mode never get gradients
+            super().trace(task)
 
     def look(self, inside: Inside, task: Task) -> Found:
-        captum = need("captum.attr", "peers", f"The method {self.name!r}")
         embeddings = inside.embed(inside.ids)
-        classes = len(task.target.labels) if task.target.kind == "all" else 1
+        every = task.target.kind == "all"
+        seed = int(task.rng.integers(2**31))  # one for all classes: the same noise for each
         columns: list[Floats] = []
         notes: list[dict[str, Any]] = []
-        for label in range(classes):
+        for label in range(len(task.target.labels) if every else 1):
 
             def forward(given: torch.Tensor, label: int = label) -> torch.Tensor:
-                numbers = inside.numbers(given)
+                numbers = inside.numbers(given.to(embeddings))
                 return numbers if numbers.ndim == 1 else numbers[:, label]
 
             with torch.random.fork_rng(devices=[]), torch.enable_grad():
-                torch.manual_seed(int(task.rng.integers(2**31)))
-                tokens, note = self.attribute(captum, forward, embeddings, inside, task)
+                torch.default_generator.manual_seed(seed)
+                tokens, note = self.attribute(forward, embeddings, inside, task)
             columns.append(inside.per_unit(tokens))
             notes.append(note)
-        more = {name: [note[name] for note in notes] for name in notes[0]}
-        if task.target.kind == "all":
+        if every:
+            more = {name: [note[name] for note in notes] for name in notes[0]}
             return self.around_the_whole(task, np.stack(columns, axis=1), **more)
-        return self.around_the_whole(
-            task, columns[0], **{name: values[0] for name, values in more.items()}
-        )
+        return self.around_the_whole(task, columns[0], **notes[0])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
 from piste.classifiers.inside import Inside
 from piste.errors import PisteError
 from piste.methods.base import Task, check_count, choose
-from piste.methods.gradients import GradientMethod
+from piste.methods.gradients import Forward, GradientMethod, PerToken
 
 
 @dataclass(frozen=True)
@@ -37,20 +36,19 @@ class IntegratedGradients(GradientMethod):
         choose("baseline", self.baseline, ("auto", "pad", "mask", "zero"))
 
     def attribute(
-        self,
-        captum: Any,
-        forward: Callable[[torch.Tensor], torch.Tensor],
-        embeddings: torch.Tensor,
-        inside: Inside,
-        task: Task,
-    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+    ) -> PerToken:
         baseline, used = self._baseline(embeddings, inside, task)
-        found, delta = captum.IntegratedGradients(forward).attribute(
-            embeddings,
-            baselines=baseline,
-            n_steps=self.steps,
-            internal_batch_size=max(2048 // embeddings.shape[1], 1),
-            return_convergence_delta=True,
+        found, delta = (
+            self.captum()
+            .IntegratedGradients(forward)
+            .attribute(
+                embeddings,
+                baselines=baseline,
+                n_steps=self.steps,
+                internal_batch_size=max(2048 // embeddings.shape[1], 1),
+                return_convergence_delta=True,
+            )
         )
         more = {"baseline_used": used, "convergence_delta": float(delta.reshape(-1)[0])}
         return found[0].sum(dim=-1), more

@@ -51,7 +51,8 @@ def ridge_regression(rows: Floats, numbers: Floats) -> tuple[Floats, Floats, flo
     From one singular value decomposition: e_i = (y_i − ŷ_i) / (1 − h_ii), the intercept
     unpenalised.
 
-    >>> weights, base, _ = ridge_regression(np.eye(4)[:, :2], np.array([3.0, 2.0, 1.0, 1.0]))
+    >>> rows = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 2, dtype=float)
+    >>> weights, base, _ = ridge_regression(rows, 1 + rows @ [2.0, 1.0])
     >>> weights.round(3).tolist(), round(float(base), 3)
     ([2.0, 1.0], 1.0)
     """

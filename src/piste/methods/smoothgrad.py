@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 
 from piste.classifiers.inside import Inside
 from piste.errors import PisteError
 from piste.methods.base import Task, check_count
-from piste.methods.gradients import GradientMethod
+from piste.methods.gradients import Forward, GradientMethod, PerToken
 
 
 @dataclass(frozen=True)
 class SmoothGrad(GradientMethod):
-    """Gradient × input, averaged over ``copies`` with normal noise.
+    """e_t · mean over noisy copies of ∂f/∂e_t, summed over the tokens of a unit.
 
-    ``noise`` is its deviation in units of the embeddings' own.
+    Every one of ``copies`` has normal noise on all embeddings; ``noise`` is its deviation in units
+    of the embeddings' own. Only the gradient is averaged: the noise itself is no input.
     """
 
     copies: int = 25
     noise: float = 0.15
 
     name: ClassVar[str] = "smoothgrad"
-    about: ClassVar[str] = "gradient times embedding, averaged over noisy copies"
+    about: ClassVar[str] = "embedding times the gradient's mean over noisy copies"
     paper: ClassVar[str] = "Smilkov et al., 2017"
 
     def __post_init__(self) -> None:
@@ -35,19 +35,16 @@ class SmoothGrad(GradientMethod):
             raise PisteError(f"noise={self.noise!r} is wrong: a number from 0 on is wanted.")
 
     def attribute(
-        self,
-        captum: Any,
-        forward: Callable[[torch.Tensor], torch.Tensor],
-        embeddings: torch.Tensor,
-        inside: Inside,
-        task: Task,
-    ) -> tuple[torch.Tensor, dict[str, Any]]:
-        tunnel = captum.NoiseTunnel(captum.InputXGradient(forward))
-        found = tunnel.attribute(
-            embeddings.clone().requires_grad_(),
+        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+    ) -> PerToken:
+        captum = self.captum()
+        still = embeddings.cpu()  # where the noise is drawn too, so it is the same on any device
+        slopes = captum.NoiseTunnel(captum.Saliency(forward)).attribute(
+            still.clone().requires_grad_(),
+            abs=False,
             nt_type="smoothgrad",
             nt_samples=self.copies,
             nt_samples_batch_size=max(min(2048 // embeddings.shape[1], self.copies), 1),
             stdevs=float(self.noise * embeddings.std()),
         )
-        return found[0].sum(dim=-1), {}
+        return (slopes * still)[0].sum(dim=-1), {}

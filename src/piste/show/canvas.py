@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from piste import storage
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, reading
+from piste.show.fonts import families, writable
 
 Floats = NDArray[np.float64]
 
@@ -40,17 +45,56 @@ def blank(size: tuple[float, float]) -> tuple[Drawing, RendererAgg]:
 
 def canvas(size: tuple[float, float]) -> tuple[Drawing, Axes]:
     """A figure with quiet axes."""
+    figure, rows = panels(size, 1, 1)
+    return figure, rows[0][0]
+
+
+def panels(
+    size: tuple[float, float], rows: int, columns: int, **options: Any
+) -> tuple[Drawing, list[list[Axes]]]:
+    """A figure with rows of quiet axes; options as for matplotlib's ``subplots``."""
     figure, _ = blank(size)
     figure.set_layout_engine("constrained", h_pad=0.08, w_pad=0.08)
-    axes = figure.add_subplot()
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(RULE)
-    axes.tick_params(colors=FAINT, labelsize=9)
-    axes.xaxis.label.set_color(INK)
-    axes.yaxis.label.set_color(INK)
-    return figure, axes
+    grid = figure.subplots(rows, columns, squeeze=False, **options)
+    for axes in grid.flat:
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        for side in ("left", "bottom"):
+            axes.spines[side].set_color(RULE)
+        axes.tick_params(colors=FAINT, labelsize=9)
+        axes.xaxis.label.set_color(INK)
+        axes.yaxis.label.set_color(INK)
+    return figure, [list(row) for row in grid]
+
+
+def settle(figure: Figure) -> None:
+    """Give all axes their places, as drawing would, so that things can be measured."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """0.1, 1, 10 on a log axis, not powers of ten."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def entitled(figure: Figure, title: str, under: str) -> None:
+    """A title and a line below it at the figure's top left, with room for both."""
+    width, height = (float(inches) for inches in figure.get_size_inches())
+    lines = textwrap.wrap(writable(under), int(width * 14)) or [""]
+    engine = figure.get_layout_engine()
+    assert engine is not None  # set where the panels were made
+    engine.set(rect=(0, 0, 1, 1 - (0.46 + 0.16 * len(lines)) / height))  # type: ignore[call-arg]  # the constrained one
+    for words, down, size, weight, colour in (
+        (writable(title), 0.14, 13, "bold", INK),
+        ("\n".join(lines), 0.42, 9, "normal", FAINT),
+    ):
+        figure.text(
+            0.012, 1 - down / height, words, va="top", parse_math=False, family=families(),
+            fontsize=size, fontweight=weight, color=colour,
+        )  # fmt: skip
 
 
 def heading(e: Explanation, label: str | int | None = None) -> tuple[str, str]:

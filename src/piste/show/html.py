@@ -2,63 +2,37 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-from collections.abc import Mapping
-from functools import cache
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from piste import storage
 from piste.explanation import Explanation
-from piste.show import colours, reading, svg
+from piste.show import colours, marked, pages, reading, svg
 from piste.show.columns import Column, columns
 
 
 def to_html(e: Explanation, path: str | Path | None = None) -> str:
-    """A complete page that works offline, also written to ``path`` if given.
-
-    It asks nothing of any network: styles and script are inline, and its own content security
-    policy forbids everything else. All text is escaped.
-    """
-    kinds, found, script = reading.kinds(e), columns(e), asset("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+    """A complete page that works offline, also written to ``path`` if given; all is escaped."""
+    kinds, found = reading.kinds(e), columns(e)
+    parts = (
+        _header(e),
+        _text_section(e, kinds, found),
+        _plane_section(e, kinds),
+        _table_section(e, kinds, found),
+        pages.details(
+            "Settings and versions",
+            {"Model": e.classifier, "Settings": e.settings, "Versions": e.versions},
+        ),
     )
-    page = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(reading.prediction(e))} · Piste</title>
-<style>{asset("parts.css")}{asset("page.css")}</style>
-</head>
-<body>
-<main class="piste">
-{_header(e)}
-{_text_section(e, kinds, found)}
-{_plane_section(e, kinds)}
-{_table_section(e, kinds, found)}
-{_details(e)}
-</main>
-<div class="piste-tip" role="tooltip" hidden></div>
-<script type="application/json" class="piste-data">{_data(e, kinds, found)}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
-    if path is not None:
-        storage.write_text(path, page)
-    return page
+    return pages.document(
+        reading.prediction(e),
+        "\n".join(parts),
+        scripts=("lighting.js", "colouring.js", "sorting.js"),
+        data=_data(e, kinds, found),
+        path=path,
+    )
 
 
 def fragment(e: Explanation) -> str:
@@ -67,22 +41,12 @@ def fragment(e: Explanation) -> str:
     plane = svg.plane(e, kinds, width=760, height=440)
     more = f"<details><summary>Value and importance</summary>{plane}</details>" if plane else ""
     return (
-        f"<style>{asset('parts.css')}</style>"
+        f"<style>{pages.asset('parts.css')}</style>"
         f'<div class="piste piste-fragment"><p><strong>{escape(reading.prediction(e))}</strong> '
         f'<span class="piste-faint">{escape(reading.explained(e))} · {escape(e.method)}</span></p>'
-        f"{_warnings(e)}{_text(e, kinds)}{_legend(e)}"
+        f"{marked.warnings(e)}{_text(e, kinds)}{marked.legend(reading.score_sides(e, e.ranking))}"
         f'<p class="piste-faint">{escape(reading.trust(e))}</p>{more}</div>'
     )
-
-
-@cache
-def asset(name: str) -> str:
-    """A style sheet or script that is part of every page."""
-    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8").strip()
-
-
-def _warnings(e: Explanation) -> str:
-    return "".join(f'<p class="piste-note">{escape(words)}</p>' for words in reading.warnings(e))
 
 
 def _header(e: Explanation) -> str:
@@ -98,47 +62,16 @@ def _header(e: Explanation) -> str:
 in {e.seconds:.1f} s.</p>
 <p class="piste-trust"><span class="piste-meter"><i style="width:{share:.0f}%"></i></span>
 <span><b>How far to trust it.</b> {escape(reading.trust(e))}</span></p>
-{_warnings(e)}
+{marked.warnings(e)}
 </header>"""
 
 
 def _text(e: Explanation, kinds: list[reading.Kind]) -> str:
-    """Every unit a span with its kind, its colour and, for readers without script, its scores."""
-    kind_of = {unit: index for index, kind in enumerate(kinds) for unit in kind.units}
     main = [c for c in columns(e, e.output.label) if c.name in ("value", "importance", e.ranking)]
     tips = [
-        escape(" · ".join(f"{column.name} {column.shown(kind.first)}" for column in main))
-        for kind in kinds
+        " · ".join(f"{column.name} {column.shown(kind.first)}" for column in main) for kind in kinds
     ]
-    strengths = colours.strengths(e.score())
-    blocks = []
-    for number, pieces in enumerate(reading.texts(e), start=1):
-        parts = []
-        for piece in pieces:
-            words = escape(piece.text)
-            if piece.unit is None:
-                parts.append(f'<s class="piste-unread">{words}</s>' if piece.unread else words)
-                continue
-            kind, colour = kind_of[piece.unit], colours.css(float(strengths[piece.unit]))
-            parts.append(
-                f'<span class="piste-unit" data-k="{kind}" title="{tips[kind]}" '
-                f'style="background:{colour}">{words}</span>'
-            )
-        if not isinstance(e.input, str):
-            blocks.append(f'<p class="piste-faint">Text {number}</p>')
-        blocks.append(f'<p class="piste-text" dir="auto">{"".join(parts)}</p>')
-    return "".join(blocks)
-
-
-def _legend(e: Explanation) -> str:
-    above, below = reading.score_sides(e, e.ranking)
-    steps = (-1.0, -0.6, -0.25, 0.25, 0.6, 1.0)
-    swatches = "".join(f'<i style="background:{colours.css(step)}"></i>' for step in steps)
-    return (
-        f'<p class="piste-legend"><span class="piste-below">{escape(below)}</span> '
-        f'<span class="piste-steps">{swatches}</span> '
-        f'<span class="piste-above">{escape(above)}</span></p>'
-    )
+    return marked.text(e, kinds, tips)
 
 
 def _text_section(e: Explanation, kinds: list[reading.Kind], found: list[Column]) -> str:
@@ -152,7 +85,7 @@ def _text_section(e: Explanation, kinds: list[reading.Kind], found: list[Column]
 <div class="piste-bar"><h2>The text</h2>
 <label class="piste-choice" hidden>coloured by <select>{options}</select></label></div>
 {_text(e, kinds)}
-{_legend(e)}
+{marked.legend(reading.score_sides(e, e.ranking))}
 <p class="piste-meaning piste-faint">{escape(meaning)}</p>
 </section>"""
 
@@ -177,9 +110,11 @@ def _table_section(e: Explanation, kinds: list[reading.Kind], found: list[Column
         (column for column in found if column.label in (None, shown)),
         key=lambda column: names.index(column.name),
     )
-    heads = "".join(_head(name) for name in ("unit", "count", *(c.name for c in chosen)))
+    counted = any(len(kind.units) > 1 for kind in kinds)
+    titles = ("unit", *(("count",) if counted else ()), *(column.name for column in chosen))
+    heads = "".join(pages.head(title) for title in titles)
     order = reading.by_size(e.score()[[kind.first for kind in kinds]])
-    rows = "".join(_row(kinds[index], index, chosen) for index in order)
+    rows = "".join(_row(kinds[index], index, chosen, counted) for index in order)
     note = "" if shown is None else f" Scores of {escape(shown)}."
     if not all(np.isnan(column.errors).all() for column in chosen):
         note = f" ± is one standard error.{note}"
@@ -192,13 +127,8 @@ otherwise.{note}</p>
 </section>"""
 
 
-def _head(name: str) -> str:
-    button = f'<button type="button">{escape(name)}</button>'
-    return f'<th scope="col" aria-sort="none">{button}</th>'
-
-
-def _row(kind: reading.Kind, index: int, chosen: list[Column]) -> str:
-    cells = []
+def _row(kind: reading.Kind, index: int, chosen: list[Column], counted: bool) -> str:
+    cells = [f'<td data-v="{len(kind.units)}">{len(kind.units)}</td>'] if counted else []
     for column in chosen:
         value = float(column.scores[kind.first])
         key = f"{value:.6g}" if np.isfinite(value) else ""
@@ -207,28 +137,14 @@ def _row(kind: reading.Kind, index: int, chosen: list[Column]) -> str:
         cells.append(f'<td data-v="{key}">{number}{spread}</td>')
     return (
         f'<tr data-k="{index}"><th scope="row" dir="auto">{escape(kind.name)}</th>'
-        f'<td data-v="{len(kind.units)}">{len(kind.units)}</td>{"".join(cells)}</tr>'
+        f"{''.join(cells)}</tr>"
     )
 
 
-def _details(e: Explanation) -> str:
-    parts = {"Model": e.classifier, "Settings": e.settings, "Versions": e.versions}
-    lists = "".join(f"<h3>{title}</h3>{_listed(things)}" for title, things in parts.items())
-    return f"<details><summary>Settings and versions</summary>{lists}</details>"
-
-
-def _listed(things: Mapping[str, Any]) -> str:
-    rows = []
-    for name, thing in things.items():
-        plain = thing if isinstance(thing, str) else json.dumps(thing, default=str)
-        rows.append(f"<dt>{escape(str(name))}</dt><dd>{escape(plain)}</dd>")
-    return f"<dl>{''.join(rows)}</dl>"
-
-
-def _data(e: Explanation, kinds: list[reading.Kind], found: list[Column]) -> str:
-    """What the script needs, as JSON that can't end its element or open another."""
+def _data(e: Explanation, kinds: list[reading.Kind], found: list[Column]) -> dict[str, Any]:
+    """What the scripts need."""
     first, shown = [kind.first for kind in kinds], reading.shown_class(e)
-    data = {
+    return {
         "names": [kind.title for kind in kinds],
         "columns": [
             {
@@ -248,7 +164,3 @@ def _data(e: Explanation, kinds: list[reading.Kind], found: list[Column]) -> str
             "visible": colours.VISIBLE,
         },
     }
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

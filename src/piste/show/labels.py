@@ -46,7 +46,7 @@ def place(
     ``dots`` and ``sizes`` (width, height) are n × 2, in the same coordinates as ``bounds`` and the
     boxes that must stay free of labels.
     Labels are placed one after the other in ``order``, the most telling first, each at the nearest
-    free place around its dot.
+    free place around its dot; rather at one whose leader line meets no other dot.
     """
     placed: list[Label | None] = [None] * len(dots)
     taken = np.array(blocked, dtype=np.float64).reshape(-1, 4)
@@ -58,17 +58,24 @@ def place(
         free[free] = ~_cover(boxes[free], dots[near], radii[near])
         near = _reached(boxes, lines, 1.0)
         free[free] = ~_cover(boxes[free], lines[near], np.ones(int(near.sum())))
+        chosen: tuple[Floats, Floats, Floats] | None = None
         for choice in np.flatnonzero(free):
             box, far = boxes[choice], distances[choice] > _LEADER_FROM
             end = np.clip(dots[index], box[:2], box[2:])
             path = _path(dots[index], end) if far else np.empty((0, 2))
             if far and _holds(taken, path):
                 continue  # the line would run through another label
+            if far and _meets(path, dots, radii, index):
+                chosen = chosen or (box, end, path)
+                continue
+            chosen = box, end, path
+            break
+        if chosen is not None:
+            box, end, path = chosen
             left, top, right, bottom = (float(edge) for edge in box)
-            leader = (float(end[0]), float(end[1])) if far else None
+            leader = (float(end[0]), float(end[1])) if len(path) else None
             placed[index] = Label((left, top, right, bottom), leader)
             taken, lines = np.vstack([taken, box]), np.vstack([lines, path])
-            break
     return placed
 
 
@@ -112,6 +119,13 @@ def _path(start: Floats, end: Floats) -> Floats:
     """Points along a line, dense enough that no label fits between two."""
     steps = max(int(np.linalg.norm(end - start) / 3), 2)
     return start + np.linspace(0, 1, steps)[:, None] * (end - start)
+
+
+def _meets(path: Floats, dots: Floats, radii: Floats, own: int) -> bool:
+    """Whether a line runs over a dot that isn't its own; dots in the same place are its own."""
+    apart = np.linalg.norm(dots - dots[own], axis=1) > radii
+    distance = np.linalg.norm(path[:, None] - dots[None, apart], axis=2)
+    return bool((distance < radii[apart]).any())
 
 
 def _holds(boxes: Floats, points: Floats) -> bool:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 
 from piste.errors import PisteError
 from piste.explanation import Explanation
-from piste.show import colours, labels, reading
+from piste.show import colours, dotlabels, reading
 from piste.show.canvas import (
     FAINT,
     INK,
@@ -38,13 +37,16 @@ MOST_LABELS = 90
 
 
 def plot(
-    e: Explanation, kind: str = "plane", path: str | Path | None = None, **options: Any
+    e: Explanation, kind: str | None = None, path: str | Path | None = None, **options: Any
 ) -> Figure:
     """A figure of one of the three kinds, also saved if ``path`` is given.
 
-    The suffix of ``path`` chooses PNG, SVG or PDF; ``options`` go to :func:`plane`, :func:`text`
-    or :func:`bars`.
+    Without a kind it is the plane, or bars where a method has no value and importance. The suffix
+    of ``path`` chooses PNG, SVG or PDF; ``options`` go to :func:`plane`, :func:`text` or
+    :func:`bars`.
     """
+    if kind is None:
+        kind = "plane" if {"value", "importance"} <= set(e.scores) else "bars"
     if kind not in KINDS:
         raise PisteError(f"kind={kind!r} is no figure: choose {', '.join(KINDS)}.")
     known = list(inspect.signature(KINDS[kind]).parameters)[1:]
@@ -97,7 +99,8 @@ def plane(
     corners = _quadrants(axes)
     points = np.stack([x[first], y[first]], axis=1)
     order = reading.telling(e, kinds, label)[:MOST_LABELS]
-    missing = _write_labels(axes, kinds, points, areas, order, corners)
+    names = [kind.title for kind in kinds]
+    missing = dotlabels.write(axes, names, points, areas, order, free=corners)
     if missing:
         caption.set_text(f"{note} · {missing} of {len(kinds)} without a label, for want of room")
     return figure
@@ -179,55 +182,3 @@ def _quadrants(axes: Axes) -> list[Text]:
             )  # fmt: skip
             named.append(corner)
     return named
-
-
-def _write_labels(
-    axes: Axes,
-    kinds: list[reading.Kind],
-    points: Floats,
-    areas: Floats,
-    order: Sequence[int],
-    corners: Sequence[Text],
-) -> int:
-    """Write labels beside their dots; how many found no room."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None  # the axes were just made on one
-    figure.draw_without_rendering()  # the layout must be settled before anything is measured
-    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # an Agg canvas
-    dots = axes.transData.transform(points)
-    written = {
-        index: axes.text(
-            0, 0, writable(kinds[index].title), fontsize=8.5, color=INK, parse_math=False,
-            family=families(), ha="center", va="center", transform=None, zorder=5,
-            path_effects=[withStroke(linewidth=2, foreground="white")], gid="label",
-        )
-        for index in order
-    }  # fmt: skip
-    sizes = np.zeros((len(kinds), 2))
-    for index, item in written.items():
-        box = item.get_window_extent(renderer)
-        sizes[index] = box.width + 3, box.height + 1
-    radii = np.sqrt(areas / np.pi) * figure.dpi / 72 + 1
-    frame = axes.get_window_extent(renderer).extents
-    blocked = [corner.get_window_extent(renderer).extents for corner in corners]
-    places = labels.place(dots, radii, sizes, order, frame, blocked)
-    back = axes.transData.inverted()
-    for index, item in written.items():
-        place = places[index]
-        if place is None:
-            item.remove()
-            continue
-        _fix(axes, item, place, points[index], back)
-    return len(kinds) - sum(place is not None for place in places)
-
-
-def _fix(axes: Axes, item: Text, place: labels.Label, point: Floats, back: Any) -> None:
-    """Tie a label to data coordinates, so that it stays right in every format and size."""
-    item.set_transform(axes.transData)
-    item.set_position(tuple(back.transform(place.centre)))
-    if place.leader is not None:
-        end = back.transform(place.leader)
-        axes.plot(
-            [point[0], end[0]], [point[1], end[1]], color=FAINT, lw=0.5, zorder=2,
-            scalex=False, scaley=False,
-        )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours
+from piste.subject import Unit
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +23,9 @@ MEANINGS = {
     "gradient": "how the answer changes as the unit fades a little",
     "removal": "what the answer loses if the unit is removed",
     "shapley": "its fair share of the answer (Shapley value)",
+    "attribution": (
+        "what the method gives the unit: its share of the answer, in the units of the answer"
+    ),
 }
 """What the known scores mean, in a few words."""
 
@@ -78,13 +83,28 @@ def texts(e: Explanation) -> list[list[Piece]]:
 
 def kinds(e: Explanation) -> list[Kind]:
     """Units grouped by text (upper or lower case) and scores, in order of appearance."""
-    columns = [np.reshape(array, (len(e.units), -1)) for array in e.scores.values()]
+    return grouped(e.units, list(e.scores.values()))
+
+
+def grouped(all_units: Sequence[Unit], scores: Sequence[Floats]) -> list[Kind]:
+    """Units of the same text and the same scores as one kind; ``scores`` may be of any method.
+
+    Where a word has several kinds, each is numbered by its place among the word's occurrences.
+    """
+    columns = [np.reshape(array, (len(all_units), -1)) for array in scores]
     rows = np.round(np.concatenate(columns, axis=1), 9) + 0.0  # −0 and 0 are one
     groups: dict[tuple[str, bytes], list[int]] = {}
-    for index, unit in enumerate(e.units):
+    for index, unit in enumerate(all_units):
         groups.setdefault((unit.text.strip().casefold(), rows[index].tobytes()), []).append(index)
+    several = Counter(word for word, _ in groups)
+    places: Counter[str] = Counter()
+    numbers = []
+    for unit in all_units:
+        word = unit.text.strip().casefold()
+        places[word] += 1
+        numbers.append(f" #{places[word]}" if several[word] > 1 else "")
     return [
-        Kind(_commonest([e.units[i].text for i in units]), tuple(units))
+        Kind(_commonest([all_units[i].text for i in units]) + numbers[units[0]], tuple(units))
         for units in groups.values()
     ]
 
@@ -217,8 +237,8 @@ def input_notes(e: Explanation) -> dict[str, object]:
     return dict(notes) if isinstance(notes, dict) else {}
 
 
-def warnings(e: Explanation) -> Iterator[str]:
-    """Sentences a reader must not miss: what was cut, what wasn't asked, what can't be trusted."""
+def input_warnings(e: Explanation) -> Iterator[str]:
+    """What was done to a text that is too long: the same for every method."""
     notes = input_notes(e)
     if notes.get("long") == "truncate":
         count = notes.get("truncated_tokens")
@@ -226,6 +246,11 @@ def warnings(e: Explanation) -> Iterator[str]:
         yield f"The text was too long for the model: {lost} cut off, neither read nor explained."
     elif notes.get("long") == "windows":
         yield "The text was too long for the model: it was read in windows, answers are averaged."
+
+
+def warnings(e: Explanation) -> Iterator[str]:
+    """Sentences a reader must not miss: what was cut, what wasn't asked, what can't be trusted."""
+    yield from input_warnings(e)
     asked = e.errors.get(e.ranking)
     unknown = 0 if asked is None else int(np.isinf(asked.reshape(len(e.units), -1)).any(1).sum())
     if unknown:
@@ -251,4 +276,6 @@ def how_to_read(e: Explanation, label: str | int | None = None) -> str:
             f"{below}. "
             "Importance is its weight against the other units: 0 is average, +0.7 counts double."
         )
-    return f"A score above 0 {above}, one below 0 {below}; the larger, the more it counts."
+    meaning = MEANINGS.get(e.ranking)
+    name = f"{e.ranking[:1].upper()}{e.ranking[1:]} is {meaning}. " if meaning else ""
+    return f"{name}A score above 0 {above}, one below 0 {below}; the larger, the more it counts."

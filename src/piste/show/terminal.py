@@ -29,6 +29,32 @@ _STEPS = (0.12, 0.35, 0.7)
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a console can show: no colours at all, sixteen of them, or every shade."""
+
+    plain: bool
+    basic: bool
+
+    @staticmethod
+    def of(console: Console) -> Look:
+        return Look(
+            plain=console.color_system is None or console.no_color,
+            basic=console.color_system in ("standard", "windows"),
+        )
+
+    def style(self, strength: float) -> str:
+        """The style of a text of this strength; none without colours."""
+        step = _step(strength)
+        if not step or self.plain:
+            return ""
+        sign = 1 if strength > 0 else -1
+        if self.basic:  # 16 colours have no shades: mark the clear ones
+            return _BASIC[sign] if step > 1 else ""
+        ground = _GROUNDS[sign][step - 1]
+        return f"{'bold ' if step == 3 else ''}#000000 on {ground}"
+
+
 def render(e: Explanation) -> RenderableType:
     """Everything a reader needs at a glance, fitted to the terminal's width and colours."""
     return _Report(e)
@@ -42,18 +68,17 @@ class _Report:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         e = self.e
-        plain = console.color_system is None or console.no_color
-        basic = console.color_system in ("standard", "windows")
+        look = Look.of(console)
         yield from _header(e)
         for warning in reading.warnings(e):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
         for number, pieces in enumerate(reading.texts(e), start=1):
-            body = _highlighted(e, pieces, plain, basic)
+            body = highlighted(e, pieces, look)
             if not isinstance(e.input, str):
                 yield Text(f"text {number}", style="dim")
             yield Padding(body, (0, 2, 1, 2))
-        yield Padding(_legend(e, plain, basic), (0, 2))
+        yield Padding(legend(e, e.ranking, look), (0, 2))
         yield ""
         yield _table(e, options.max_width, options.ascii_only)
         yield Text(reading.how_to_read(e), style="italic")
@@ -79,58 +104,51 @@ def _step(strength: float) -> int:
     return int(np.searchsorted(_STEPS, abs(strength), side="right"))
 
 
-def _style(strength: float, basic: bool) -> str:
-    step = _step(strength)
-    if not step:
-        return ""
-    sign = 1 if strength > 0 else -1
-    if basic:  # 16 colours have no shades: mark the clear ones
-        return _BASIC[sign] if step > 1 else ""
-    ground = _GROUNDS[sign][step - 1]
-    return f"{'bold ' if step == 3 else ''}#000000 on {ground}"
-
-
 def _marked(text: str, strength: float) -> str:
     """Without colours, signs tell strength: great++, slow-."""
     sign = "+" if strength > 0 else "-"
     return text + sign * _step(strength)
 
 
-def _highlighted(e: Explanation, pieces: list[reading.Piece], plain: bool, basic: bool) -> Text:
+def highlighted(
+    e: Explanation, pieces: list[reading.Piece], look: Look, most: int = MOST_UNITS
+) -> Text:
+    """One text with every unit marked by its strength, at most so many of them."""
     strengths = colours.strengths(e.score())
     text, shown = Text(), 0
     for piece in pieces:
         if piece.unit is None:
-            text.append(_printable(piece.text), style="strike dim" if piece.unread else "")
+            text.append(printable(piece.text), style="strike dim" if piece.unread else "")
             continue
         shown += 1
-        if shown > MOST_UNITS:
-            left = sum(piece.unit is not None for piece in pieces) - MOST_UNITS
+        if shown > most:
+            left = sum(piece.unit is not None for piece in pieces) - most
             text.append(f"… ({left} more units not shown here)", style="dim")
             break
         strength = float(strengths[piece.unit])
-        if plain:
-            text.append(_marked(_printable(piece.text), strength))
+        if look.plain:
+            text.append(_marked(printable(piece.text), strength))
         else:
-            text.append(_printable(piece.text), style=_style(strength, basic))
+            text.append(printable(piece.text), style=look.style(strength))
     return text
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Without control characters and direction overrides: a text must not steer the terminal."""
     return _STEERING.sub("�", text)
 
 
-def _legend(e: Explanation, plain: bool, basic: bool) -> Text:
+def legend(e: Explanation, by: str, look: Look) -> Text:
+    """What the two colours, or signs, mean."""
     above, below = reading.score_sides(e, e.ranking)
-    if plain:
-        return Text(f"word+++ {above}, word--- {below} (by {e.ranking})", style="dim")
-    legend = Text()
+    if look.plain:
+        return Text(f"word+++ {above}, word--- {below} (by {by})", style="dim")
+    line = Text()
     for words, strength in ((above, 1.0), (below, -1.0)):
-        legend.append("  ", style=_style(strength, basic))
-        legend.append(f" {words}   ")
-    legend.append(f"by {e.ranking}", style="dim")
-    return legend
+        line.append("  ", style=look.style(strength))
+        line.append(f" {words}   ")
+    line.append(f"by {by}", style="dim")
+    return line
 
 
 def _columns(e: Explanation) -> list[str]:
@@ -162,7 +180,7 @@ def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
     most = float(finite.max(initial=0)) or 1.0
     for place in order:
         kind, unit = all_kinds[place], all_kinds[place].first
-        row = [Text(_printable(kind.title))]
+        row = [Text(printable(kind.title))]
         for name in names:
             value, error = float(scores[name][unit]), float(errors[name][unit])
             shown = reading.with_error(value, error if roomy else np.nan, places[name])

@@ -9,25 +9,26 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from piste.explanation import Explanation
 from piste.show import colours, reading
-from piste.show.canvas import FAINT, INK, blank, heading
+from piste.show.canvas import FAINT, INK, Floats, blank, heading
 from piste.show.fonts import families, writable
 
 MOST_LINES = 150
 """Taller figures are no longer figures; the rest is left out, with a note."""
 
-_DPI = 100
+DPI = 100
 _FINE = 8
 """Text is measured this much larger: hinting rounds small widths to whole pixels."""
 _SIZE = 11.5
-_LINE = 27.0
-_MARGIN = 30.0
+LINE = 27.0
+MARGIN = 30.0
 
 
 @dataclass(frozen=True)
-class _Word:
+class Word:
     """A stretch of one piece, or a punctuation mark, set at a place in pixels."""
 
     text: str
@@ -38,7 +39,7 @@ class _Word:
 
 
 @dataclass
-class _Flow:
+class Flow:
     """Words set one after the other; what stands together without a blank stays together."""
 
     width: float
@@ -46,7 +47,7 @@ class _Flow:
     font: FontProperties
     x: float = 0.0
     line: int = 0
-    words: list[_Word] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
     waiting: list[tuple[str, reading.Piece]] = field(default_factory=list)
     measured: dict[str, float] = field(default_factory=dict)
 
@@ -85,7 +86,7 @@ class _Flow:
                     self._break()
                 part = self._fitting(text)
                 width = self.measure(part)
-                self.words.append(_Word(part, piece, self.x, self.line, width))
+                self.words.append(Word(part, piece, self.x, self.line, width))
                 self.x, text = self.x + width, text[len(part) :]
         self.waiting = []
 
@@ -95,6 +96,17 @@ class _Flow:
             share = min(self.width / self.measure(text), 0.95)
             text = text[: max(int(len(text) * share), 1)]
         return text
+
+
+def flowed(e: Explanation, width: float) -> tuple[list[Word], int]:
+    """The input's words set in lines of a width in pixels, and the number of lines."""
+    _, renderer = blank((1, 1))
+    font = FontProperties(family=families(), size=_SIZE * _FINE)
+    flow = Flow(width, renderer, font)
+    for number, pieces in enumerate(reading.texts(e)):
+        flow.line += bool(number)  # an empty line between the texts of a pair
+        flow.add(pieces)
+    return flow.words, flow.line
 
 
 def text(
@@ -107,36 +119,23 @@ def text(
     """The input with every unit coloured by a score (default: the one that ranks)."""
     name = score or e.ranking
     strengths = colours.strengths(e.score(name, label))
-    _, renderer = blank((1, 1))
-    font = FontProperties(family=families(), size=_SIZE * _FINE)
-    flow = _Flow(width * _DPI - 2 * _MARGIN, renderer, font)
-    for number, pieces in enumerate(reading.texts(e)):
-        flow.line += bool(number)  # an empty line between the texts of a pair
-        flow.add(pieces)
-    lines = min(flow.line, MOST_LINES)
-    page = _Page.of(width, 2 * _MARGIN + 84 + lines * _LINE)
+    words, lines = flowed(e, width * DPI - 2 * MARGIN)
+    lines = min(lines, MOST_LINES)
+    page = Page.of(width, 2 * MARGIN + 84 + lines * LINE)
     title, under = heading(e, label)
-    page.write(_MARGIN, _MARGIN + 8, writable(title), 13, INK, weight="bold")
-    page.write(_MARGIN, _MARGIN + 30, writable(under), 9, FAINT)
-    for word in flow.words:
-        if word.line >= lines:
-            break
-        x, y = _MARGIN + word.x, _MARGIN + 50 + (word.line + 0.5) * _LINE
-        unit = word.piece.unit
-        if unit is not None:
-            page.mark(x, y, word.width, float(strengths[unit]))
-        page.write(x, y, word.text, _SIZE, FAINT if word.piece.unread else INK)
-    bottom = page.height - _MARGIN
-    _legend(page, bottom, reading.score_sides(e, name, label), name)
-    left = sum(word.line >= lines for word in flow.words)
+    page.write(MARGIN, MARGIN + 8, writable(title), 13, INK, weight="bold")
+    page.write(MARGIN, MARGIN + 30, writable(under), 9, FAINT)
+    left = page.flow(MARGIN, MARGIN + 50, words, strengths, lines)
+    bottom = page.height - MARGIN
+    page.legend(bottom, reading.score_sides(e, name, label), name)
     if left:
         note = f"{left} more words not shown"
-        page.write(width * _DPI - _MARGIN, bottom, note, 8, FAINT, align="right")
+        page.write(width * DPI - MARGIN, bottom, note, 8, FAINT, align="right")
     return page.figure
 
 
 @dataclass(frozen=True)
-class _Page:
+class Page:
     """A figure addressed in pixels from its top left."""
 
     figure: Figure
@@ -144,9 +143,10 @@ class _Page:
     height: float
 
     @staticmethod
-    def of(width: float, height: float) -> _Page:
-        figure, _ = blank((width, height / _DPI))
-        return _Page(figure, width * _DPI, height)
+    def of(width: float, height: float) -> Page:
+        """A page so many inches wide and pixels high."""
+        figure, _ = blank((width, height / DPI))
+        return Page(figure, width * DPI, height)
 
     def write(
         self,
@@ -158,34 +158,49 @@ class _Page:
         *,
         weight: str = "normal",
         align: str = "left",
-    ) -> None:
-        self.figure.text(
+        gid: str | None = None,
+    ) -> Text:
+        return self.figure.text(
             x / self.width, 1 - y / self.height, words, fontsize=size, color=colour, weight=weight,
-            ha=align, va="center_baseline", family=families(), parse_math=False,
+            ha=align, va="center_baseline", family=families(), parse_math=False, gid=gid,
         )  # fmt: skip
 
     def mark(self, x: float, y: float, wide: float, strength: float) -> None:
         """A ground of a strength behind a word."""
-        if abs(strength) < colours.VISIBLE:
-            return
+        if abs(strength) >= colours.VISIBLE:
+            self.box(x - 1.5, y - 10.5, wide + 3, 21, colours.hexed(colours.tint(strength)))
+
+    def box(self, x: float, y: float, wide: float, high: float, colour: str) -> None:
+        """A filled rectangle, its corner at the top left."""
         self.figure.add_artist(
             Rectangle(
-                ((x - 1.5) / self.width, 1 - (y + 10.5) / self.height),
-                (wide + 3) / self.width, 21 / self.height,
-                facecolor=colours.hexed(colours.tint(strength)), edgecolor="none",
-                transform=self.figure.transFigure,
+                (x / self.width, 1 - (y + high) / self.height),
+                wide / self.width, high / self.height,
+                facecolor=colour, edgecolor="none", transform=self.figure.transFigure,
             ),
             clip=False,
         )  # fmt: skip
 
+    def flow(self, x: float, y: float, words: list[Word], strengths: Floats, lines: int) -> int:
+        """Highlighted words from a corner on; how many are left over after so many lines."""
+        for word in words:
+            if word.line >= lines:
+                break
+            at, middle = x + word.x, y + (word.line + 0.5) * LINE
+            unit = word.piece.unit
+            if unit is not None:
+                self.mark(at, middle, word.width, float(strengths[unit]))
+            self.write(at, middle, word.text, _SIZE, FAINT if word.piece.unread else INK)
+        return sum(word.line >= lines for word in words)
 
-def _legend(page: _Page, y: float, sides: tuple[str, str], name: str) -> None:
-    above, below = sides
-    x = _MARGIN + 1.5
-    for words, steps in ((below, (-1.0, -0.6, -0.25)), (above, (0.25, 0.6, 1.0))):
-        for strength in steps:
-            page.mark(x, y, 12, strength)
-            x += 15
-        page.write(x + 4, y, writable(words), 9, INK)
-        x += 22 + 6.3 * len(words)
-    page.write(x, y, f"by {name}", 9, FAINT)
+    def legend(self, y: float, sides: tuple[str, str], name: str) -> None:
+        """What the two colours mean, in a line."""
+        above, below = sides
+        x = MARGIN + 1.5
+        for words, steps in ((below, (-1.0, -0.6, -0.25)), (above, (0.25, 0.6, 1.0))):
+            for strength in steps:
+                self.mark(x, y, 12, strength)
+                x += 15
+            self.write(x + 4, y, writable(words), 9, INK)
+            x += 22 + 6.3 * len(words)
+        self.write(x, y, f"by {name}", 9, FAINT)

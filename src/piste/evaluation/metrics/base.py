@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from piste.subject import Sequence1D, Subject
 from piste.target import probabilities
 
 Floats = NDArray[np.float64]
+Average: TypeAlias = Literal["mean", "median"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,8 @@ class Figure:
     name: str
     about: str
     better: Literal["higher", "lower", "neither"]
+    average: Average = "mean"
+    """How examples are put together: a few of them would rule the mean of errors and R²."""
 
 
 class Metric(ABC):

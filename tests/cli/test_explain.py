@@ -10,23 +10,9 @@ from pathlib import Path
 import pytest
 
 import piste
-from piste import cli
+from tests.cli.commands import run
 
 REVIEW = "A slow start, but a wonderful ending."
-
-
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
-) -> tuple[int, str, str]:
-    """The command in this process: exit code, output, errors."""
-    monkeypatch.setattr(sys, "argv", ["piste", *map(str, arguments)])
-    code = 0
-    try:
-        cli.main()
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_explain_writes_everything(monkeypatch, capsys, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 (() => {
   const data = JSON.parse(document.querySelector(".piste-data").textContent);
   const tip = document.querySelector(".piste-tip");
-  const words = [...document.querySelectorAll(".piste-unit")];
   const byKind = new Map();
   for (const element of document.querySelectorAll("[data-k]")) {
     if (!byKind.has(element.dataset.k)) byKind.set(element.dataset.k, []);
@@ -10,7 +9,7 @@
     element.removeAttribute("title");
   }
 
-  // Hovering or focusing a word, a dot or a row lights all three.
+  // Hovering or focusing a word, a dot or a row lights all of its kind.
   let lit = null;
   function light(element) {
     const kind = element ? element.dataset.k : null;
@@ -63,44 +62,9 @@
       });
     });
   }
-  arrows(words);
-  for (const plane of document.querySelectorAll(".piste-plane")) {
-    arrows([...plane.querySelectorAll(".piste-dot")]);
+  for (const [groups, parts] of [[".piste-marked", ".piste-unit"], [".piste-plane", ".piste-dot"]]) {
+    for (const group of document.querySelectorAll(groups)) {
+      arrows([...group.querySelectorAll(parts)]);
+    }
   }
-
-  // Colour the text by any score.
-  const choice = document.querySelector(".piste-choice");
-  const { palette } = data;
-  function colour(strength) {
-    if (Math.abs(strength) < palette.visible) return "transparent";
-    const hue = strength >= 0 ? palette.for : palette.against;
-    return `rgba(${hue.join(",")},${(palette.strongest * Math.abs(strength)).toFixed(2)})`;
-  }
-  choice.hidden = data.columns.length < 2;
-  choice.querySelector("select").addEventListener("change", (event) => {
-    const column = data.columns[event.target.value];
-    for (const word of words) word.style.background = colour(column.strengths[word.dataset.k]);
-    document.querySelector(".piste-above").textContent = column.sides[0];
-    document.querySelector(".piste-below").textContent = column.sides[1];
-    document.querySelector(".piste-meaning").textContent = column.meaning;
-  });
-
-  // Sort the table: numbers from large to small first, words from a to z.
-  const heads = [...document.querySelectorAll("thead th")];
-  const body = document.querySelector("tbody");
-  heads.forEach((head, index) => head.firstElementChild.addEventListener("click", () => {
-    const first = index ? "descending" : "ascending";
-    const other = index ? "ascending" : "descending";
-    const order = head.getAttribute("aria-sort") === first ? other : first;
-    for (const each of heads) each.setAttribute("aria-sort", "none");
-    head.setAttribute("aria-sort", order);
-    const sign = order === "ascending" ? 1 : -1;
-    const key = (row) => {
-      const cell = row.children[index];
-      return index ? (cell.dataset.v === "" ? -Infinity : Number(cell.dataset.v))
-        : cell.textContent.toLowerCase();
-    };
-    const compare = (a, b) => index ? key(a) - key(b) : key(a).localeCompare(key(b));
-    body.append(...[...body.rows].sort((a, b) => sign * compare(a, b)));
-  }));
 })();

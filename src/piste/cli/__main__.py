@@ -1,0 +1,5 @@
+"""``python -m piste.cli``."""
+
+from piste.cli import main
+
+main()

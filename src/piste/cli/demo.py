@@ -1,0 +1,89 @@
+"""The commands ``piste demo``, ``piste models`` and ``piste methods``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from piste import zoo
+from piste.cli import common
+from piste.errors import PisteError
+
+DEMO_REVIEWS = (
+    "A slow start, but a wonderful ending.",
+    "I expected another dull sequel. Instead it's a clever, warm and beautifully acted little "
+    "film, and the last half hour is simply perfect. The music isn't great, though.",
+    "The cast is good and the photography is superb, but none of it can save this mess: the plot "
+    "is ridiculous, the jokes are awful, and after an hour I just didn't care any more. What a "
+    "waste of talent.",
+)
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where pages and pictures go.")] = Path("piste-demo"),
+    model: common.Model = "piste:reviews",
+) -> None:
+    """Explain a few reviews with a bundled model, in the terminal, as pages and as pictures."""
+    _make_folder(folder)
+    piste = common.start()
+    explanations = piste.explain(piste.load(model), list(DEMO_REVIEWS))
+    written = []
+    for number, explanation in enumerate(explanations, start=1):
+        common.out.print(explanation)
+        common.out.print()
+        page = folder / f"review-{number}.html"
+        explanation.to_html(page)
+        written.append(page)
+        for kind in ("plane", "text", "bars"):
+            picture = folder / f"review-{number}-{kind}.png"
+            explanation.plot(kind, picture)
+            written.append(picture)
+    common.out.print(f"{len(written)} files are in {folder.resolve()}:", highlight=False)
+    for path in written:
+        common.out.print(f"  {path}", highlight=False)
+    common.out.print('Open a page in a browser, then try:  piste explain "your own review"')
+
+
+def models(
+    as_json: common.AsJson = False,
+) -> None:
+    """List the bundled models; a folder or a hub id works as well."""
+    rows = [(name, zoo.describe(name)) for name in zoo.names()]
+    _list(
+        rows, as_json, "Any Hugging Face sequence classifier works too: give a folder or a hub id."
+    )
+
+
+def methods(
+    as_json: common.AsJson = False,
+) -> None:
+    """List the methods."""
+    from piste.methods import METHODS
+
+    rows = [(name, f"{method.about} (needs {method.needs})") for name, method in METHODS.items()]
+    _list(rows, as_json)
+
+
+def _list(rows: list[tuple[str, str]], as_json: bool, note: str = "") -> None:
+    if as_json:
+        typer.echo(json.dumps([{"name": name, "about": about} for name, about in rows]))
+        return
+    table = Table(show_header=False, box=None)
+    for row in rows:
+        table.add_row(*row)
+    common.out.print(table)
+    if note:
+        common.out.print(note, style="dim")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise PisteError(
+            f"The folder {str(folder)!r} can't be made: {problem.strerror}."
+        ) from problem

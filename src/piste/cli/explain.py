@@ -1,0 +1,108 @@
+"""The commands ``piste explain`` and ``piste compare``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from piste.cli import common
+
+
+def explain(
+    text: common.Text = None,
+    file: common.File = None,
+    pair: common.Pair = None,
+    model: common.Model = "piste:reviews",
+    method: Annotated[str, typer.Option(help="See `piste methods`.")] = "slalom",
+    units: common.Units = "words",
+    target: common.Target = None,
+    samples: common.Samples = None,
+    seed: common.Seed = 0,
+    runtime: common.Runtime = "torch",
+    cache: common.Cache = None,
+    long: common.Long = "error",
+    removal: common.Removal = "delete",
+    sampler: Annotated[
+        str | None, typer.Option(help="slalom: mix, subsets, short or deletion.")
+    ] = None,
+    solver: Annotated[str | None, typer.Option(help="slalom: newton, sgd or analytic.")] = None,
+    share: Annotated[
+        str | None, typer.Option(help="slalom: one pair of scores per type or per occurrence.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Any other option of the method, as steps=100.")
+    ] = None,
+    as_json: common.AsJson = False,
+    html: common.Page = None,
+    plot: common.Picture = None,
+) -> None:
+    """Explain one decision: which words speak for it, and how much they count."""
+    given = common.read_text(text, file)
+    piste = common.start()
+    options: dict[str, Any] = {"sampler": sampler, "solver": solver, "share": share}
+    options = {name: value for name, value in options.items() if value is not None}
+    options |= common.read_options(option or [])
+    # Names are checked inside, with a sentence for the user.
+    options |= {"units": units, "long": long, "removal": removal}
+    explanation = piste.explain(
+        piste.load(model, runtime=runtime),
+        given if pair is None else (given, pair),
+        method=method,
+        target=target,
+        samples=common.read_samples(samples),
+        seed=seed,
+        cache=cache,
+        **options,
+    )
+    if as_json:
+        typer.echo(explanation.to_json())
+    else:
+        common.out.print(explanation)
+    common.written(html, explanation.to_html)
+    common.written(plot, lambda path: explanation.plot(path=path))
+
+
+def compare(
+    text: common.Text = None,
+    file: common.File = None,
+    pair: common.Pair = None,
+    model: common.Model = "piste:reviews",
+    methods: Annotated[
+        str | None, typer.Option(help="Names with commas; see `piste methods`.")
+    ] = None,
+    units: common.Units = "words",
+    target: common.Target = None,
+    samples: common.Samples = None,
+    seed: common.Seed = 0,
+    runtime: common.Runtime = "torch",
+    cache: common.Cache = None,
+    long: common.Long = "error",
+    removal: common.Removal = "delete",
+    as_json: common.AsJson = False,
+    html: common.Page = None,
+    plot: common.Picture = None,
+) -> None:
+    """Explain one decision by several methods, side by side, and say how faithful each is."""
+    given = common.read_text(text, file)
+    piste = common.start()
+    how: dict[str, Any] = {"units": units, "long": long, "removal": removal}
+    comparison = piste.compare(
+        piste.load(model, runtime=runtime),
+        given if pair is None else (given, pair),
+        common.names(methods),
+        target=target,
+        samples=common.read_samples(samples),
+        seed=seed,
+        cache=cache,
+        **how,
+    )
+    if as_json:
+        typer.echo(comparison.to_json())
+    else:
+        common.out.print(comparison)
+        for name, reason in comparison.skipped.items():
+            left_out = f"left out: {name}: {reason}"
+            common.err.print(left_out, style="dim", highlight=False, markup=False)
+    common.written(html, comparison.to_html)
+    common.written(plot, comparison.plot)

@@ -1,0 +1,141 @@
+"""Several methods on one input, side by side, each with how faithful it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from piste.classifiers import load
+from piste.errors import PisteError
+from piste.explaining import CacheOption, Samples, explain
+from piste.explanation import Explanation
+from piste.methods import METHODS, options_of
+from piste.subject import LongChoice, Removal, TextInput, UnitKind
+from piste.target import TargetChoice
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+DEFAULT_METHODS = ("slalom", "lime", "kernel_shap", "partition_shap", "integrated_gradients")
+VERDICTS = ("r2_all", "mse_few", "aopc", "seconds", "calls")
+"""What is said of every method: R² over removals of all sizes, error for one to five removed
+units, deletion AOPC, and what it cost."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Explanations of one input by several methods, and a verdict on each.
+
+    >>> import piste
+    >>> clf = piste.load("piste:reviews")
+    >>> c = piste.compare(clf, "A slow start, but a wonderful ending.", ["slalom", "occlusion"])
+    >>> list(c.explanations), c.verdicts["slalom"]["r2_all"] > 0.9
+    (['slalom', 'occlusion'], True)
+    """
+
+    explanations: Mapping[str, Explanation]
+    verdicts: Mapping[str, Mapping[str, float]]
+    skipped: Mapping[str, str]
+    """Methods that could not explain this classifier, with the reason."""
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """All explanations and verdicts as JSON, also written to ``path`` if given."""
+        from piste import storage
+
+        data = {
+            "verdicts": {
+                name: {figure: storage.numbers(value) for figure, value in verdict.items()}
+                for name, verdict in self.verdicts.items()
+            },
+            "skipped": dict(self.skipped),
+            "explanations": {
+                name: json.loads(e.to_json()) for name, e in self.explanations.items()
+            },
+        }
+        text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
+        if path is not None:
+            storage.write_text(path, text)
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A standalone page, also written to ``path`` if given; works offline."""
+        from piste.show import comparing
+
+        return comparing.to_html(list(self.explanations.values()), self.verdicts, path)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """A matplotlib figure: the text once per method, and the strongest units."""
+        from piste.show import comparing
+
+        return comparing.plot(list(self.explanations.values()), self.verdicts, path)
+
+    def __rich__(self) -> RenderableType:
+        from piste.show import comparing
+
+        return comparing.render(list(self.explanations.values()), self.verdicts)
+
+
+def compare(
+    classifier: Any,
+    input: TextInput,
+    methods: Sequence[str] | None = None,
+    *,
+    target: TargetChoice = None,
+    units: UnitKind = "words",
+    samples: Samples = None,
+    seed: int = 0,
+    long: LongChoice = "error",
+    removal: Removal = "delete",
+    cache: CacheOption = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Comparison:
+    """Explain one input by several methods with the same budget, judged by the same questions.
+
+    ``samples`` goes to every method that has such an option; ``options`` holds further ones by
+    method. Without ``methods`` some usual ones are taken, and those that can't explain this
+    classifier are skipped; a method that was asked for and can't is an error.
+    """
+    from piste.evaluation import judge
+
+    loaded = load(classifier)
+    given = options or {}
+    found: dict[str, Explanation] = {}
+    skipped: dict[str, str] = {}
+    for name in _unique(methods or DEFAULT_METHODS):
+        own = dict(given.get(name, {}))
+        if samples is not None and "samples" in options_of(name):
+            own.setdefault("samples", samples)
+        try:
+            found[name] = explain(
+                loaded,
+                input,
+                method=name,
+                target=target,
+                units=units,
+                seed=seed,
+                long=long,
+                removal=removal,
+                cache=cache,
+                **own,
+            )
+        except PisteError as problem:
+            if methods is not None or METHODS[name].needs == "answers":
+                raise
+            skipped[name] = str(problem)
+    rows = judge(loaded, list(found.values()), ["deletion", "fidelity"], seed=seed + 1, cache=cache)
+    verdicts = {
+        name: MappingProxyType({figure: row.figures[figure] for figure in VERDICTS})
+        for name, row in zip(found, rows, strict=True)
+    }
+    return Comparison(MappingProxyType(found), MappingProxyType(verdicts), skipped)
+
+
+def _unique(methods: Sequence[str]) -> list[str]:
+    if isinstance(methods, str):
+        raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
+    return list(dict.fromkeys(methods))

@@ -1,0 +1,125 @@
+"""What is compared: methods, with options and with the score they are judged by."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from piste.errors import PisteError
+from piste.methods import make, options_of
+from piste.methods.base import check_count
+
+_FORM = re.compile(r"(?P<method>\w+)(?:\[(?P<options>[^\[\]]*)\])?(?::(?P<score>\w+))?")
+_COMMA = re.compile(r",(?![^\[]*\])")  # not within brackets
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the comparison.
+
+    Entries with the same ``telling`` share their explanations: they differ in the score only.
+    """
+
+    label: str
+    method: str
+    telling: str
+    score: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def split_names(text: str) -> list[str]:
+    """Names with commas between them, which may also stand within brackets.
+
+    >>> split_names("slalom[sampler=short,samples=100]:value, lime")
+    ['slalom[sampler=short,samples=100]:value', 'lime']
+    """
+    return [name.strip() for name in _COMMA.split(text) if name.strip()]
+
+
+def make_entries(
+    names: str | Iterable[str],
+    samples: int | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> tuple[Entry, ...]:
+    """Entries by name: ``slalom``, ``slalom:value``, ``slalom[sampler=short]``, or both.
+
+    Every method that has the option gets the same ``samples``; ``options`` holds more of them by
+    method, and those in brackets count before both. Unknown names are refused at once.
+
+    >>> make_entries(["slalom[sampler=short]:value"], samples=200)[0].options
+    {'samples': 200, 'sampler': 'short'}
+    """
+    if samples is not None:
+        check_count("samples", samples)
+    listed = split_names(names) if isinstance(names, str) else list(names)
+    if not listed:
+        raise PisteError("No method came: name at least one (see `piste methods`).")
+    entries = [_entry(name, samples, options or {}) for name in listed]
+    check_once(entries)
+    _check_options(options or {}, entries)
+    return tuple(entries)
+
+
+def check_once(entries: Sequence[Entry]) -> None:
+    """Refuse a label that came twice: rows are told apart by it."""
+    labels = [entry.label for entry in entries]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise PisteError(f"The method {label!r} came twice: name every method once.")
+
+
+def _entry(name: str, samples: int | None, options: Mapping[str, Mapping[str, Any]]) -> Entry:
+    found = _FORM.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        raise PisteError(
+            f"The method {name!r} can't be read: write a name, name:score, "
+            "name[option=value,option=value], or name[option=value]:score."
+        )
+    method, score = found["method"], found["score"]
+    own = _brackets(found["options"] or "", name)
+    chosen: dict[str, Any] = {}
+    if samples is not None and "samples" in options_of(method):
+        chosen["samples"] = samples
+    chosen |= {**options.get(method, {}), **own}
+    make(method, chosen)  # refuses what the method does not know
+    written = ",".join(f"{key}={_written(value)}" for key, value in own.items())
+    telling = f"{method}[{written}]" if own else method
+    label = telling if score is None else f"{telling}:{score}"
+    return Entry(label, method, telling, score, chosen)
+
+
+def _brackets(text: str, name: str) -> dict[str, Any]:
+    chosen = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        option, equals, value = part.partition("=")
+        if not equals:
+            raise PisteError(
+                f"The method {name!r} has {part!r} in its brackets: write option=value."
+            )
+        chosen[option.strip()] = _value(value.strip())
+    return chosen
+
+
+def _value(text: str) -> Any:
+    """A number, true, false or none where it is one, else the text itself."""
+    try:
+        return json.loads({"none": "null"}.get(text.lower(), text.lower()))
+    except json.JSONDecodeError:
+        return text
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _check_options(options: Mapping[str, Any], entries: Sequence[Entry]) -> None:
+    there = dict.fromkeys(entry.method for entry in entries)
+    for method in options:
+        if method not in there:
+            raise PisteError(
+                f"Options came for {method!r}, which is not among the methods: there are "
+                f"{', '.join(there)}."
+            )

@@ -1,0 +1,247 @@
+"""Judging explanations: all metrics of all of them ask one model together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from piste.classifiers import Classifier, load
+from piste.engine import AnswerCache, Engine, Progress, ProgressOption
+from piste.errors import PisteError, shorten
+from piste.evaluation.metrics import FAITHFULNESS, Answers, Case, Figure, Metric, make
+from piste.evaluation.results import Row
+from piste.explaining import CacheOption
+from piste.explanation import Explanation
+from piste.methods.base import check_count
+from piste.subject import UNIT_KINDS, Sequence1D, Subject, Unit
+
+ScoreChoice: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
+"""Which scores rank the units: one, several, or some by method; None is the method's own."""
+
+RUNTIME = (
+    Figure("seconds", "time the explanation took", "lower"),
+    Figure("calls", "questions the explanation asked the model", "lower"),
+)
+"""Figures every row has, whatever is measured."""
+
+# Units asked about in one wave of inputs, so that memory does not grow with their number.
+_WAVE = 1_000_000
+
+
+@dataclass
+class _Trial:
+    """One explanation judged by one score: the row to be."""
+
+    example: str
+    method: str
+    case: Case
+    plans: list[list[Sequence1D]] = field(default_factory=list)
+
+
+def judge(
+    classifier: Any,
+    explanations: Explanation | Iterable[Explanation],
+    metrics: str | Metric | Iterable[str | Metric] = FAITHFULNESS,
+    *,
+    score: ScoreChoice = None,
+    rationales: Sequence[ArrayLike | None] | None = None,
+    examples: Sequence[str] | None = None,
+    seed: int = 0,
+    progress: ProgressOption = None,
+    cache: CacheOption = None,
+) -> list[Row]:
+    """Ask the classifier how faithful explanations of it are: a row for each, in their order.
+
+    Every input is bound to the classifier anew, cut as it was explained, and the questions of
+    all metrics and explanations are asked together, none twice. ``score`` names what ranks the
+    units if it isn't the explanation's own ranking; several scores give several rows, and
+    ``{"slalom": ["value", "linear"]}`` chooses them by method. ``rationales`` holds a mask of
+    marked units (see :func:`~piste.evaluation.rationale_units`) or None per explanation,
+    ``examples`` their names; without it, different inputs are numbered. Every row also has the
+    explanation's own ``seconds`` and ``calls``.
+
+    >>> import piste
+    >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
+    >>> e = piste.explain(loud, "Stop it now !", method="occlusion")
+    >>> row = judge(loud, [e], ["single", "fidelity"])[0]
+    >>> row.method, row.figures["spearman_single"], row.figures["r2_all"]
+    ('occlusion', 1.0, 1.0)
+    """
+    loaded, chosen = load(classifier), make(metrics)
+    check_count("seed", seed, least=0)
+    given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    trials = _trials(loaded, given, score, _masks(given, rationales), examples, seed)
+    rows: dict[int, Row] = {}
+    with Progress(progress) as shown, _opened(cache) as kept:
+        engine = Engine(loaded, shown, kept)
+        for wave in _waves(trials, chosen):
+            asked = [
+                (trial.case.subject, [one for plan in trial.plans for one in plan])
+                for trial in wave
+            ]
+            for trial, logits in zip(wave, engine.ask(asked), strict=True):
+                rows[id(trial)] = _measure(trial, chosen, logits)
+            engine.forget(list({id(one.case.subject): one.case.subject for one in wave}.values()))
+    return [rows[id(trial)] for trial in trials]
+
+
+def figures_of(metrics: Iterable[Metric]) -> dict[str, Figure]:
+    """What the figures of rows mean: those of the metrics, and the runtime."""
+    found = [figure for metric in metrics for figure in metric.figures]
+    return {figure.name: figure for figure in (*found, *RUNTIME)}
+
+
+def bind(classifier: Classifier, explanation: Explanation) -> Subject:
+    """The explained input bound to a classifier anew, cut into the same units."""
+    notes = explanation.settings.get("input", {})
+    long: Any = notes.get("long", "fits")
+    removal: Any = notes.get("removal", "delete")
+    refusal: PisteError | None = None
+    for kind in UNIT_KINDS:
+        units: Any = kind
+        try:
+            subject = classifier.subject(
+                explanation.input,
+                units=units,
+                long="error" if long == "fits" else long,
+                removal=removal,
+            )
+        except PisteError as problem:
+            refusal = refusal or problem
+            continue
+        if _spans(subject.units) == _spans(explanation.units):
+            return subject
+    reason = f" ({refusal})" if refusal else ""
+    raise PisteError(
+        f"{classifier.name!r} does not cut {shorten(explanation.input)} into the units that were "
+        f"explained{reason}: explain it again with this classifier."
+    )
+
+
+def _trials(
+    classifier: Classifier,
+    explanations: Sequence[Explanation],
+    score: ScoreChoice,
+    masks: Sequence[NDArray[np.bool_] | None],
+    examples: Sequence[str] | None,
+    seed: int,
+) -> list[_Trial]:
+    if examples is not None and len(examples) != len(explanations):
+        raise PisteError(
+            f"{len(examples)} names of examples came for {len(explanations)} explanations: one "
+            "each is wanted."
+        )
+    numbers: dict[Any, str] = {}
+    bound: dict[Any, Subject] = {}
+    trials: list[_Trial] = []
+    for place, (explanation, mask) in enumerate(zip(explanations, masks, strict=True)):
+        name = numbers.setdefault(explanation.input, str(len(numbers)))
+        notes = explanation.settings.get("input", {})
+        how = (notes.get("long"), notes.get("removal"), _spans(explanation.units))
+        key = explanation.input, how
+        if key not in bound:
+            bound[key] = bind(classifier, explanation)
+        _check_outputs(classifier, explanation)
+        for one in _scores(explanation, score):
+            case = Case(explanation, bound[key], one, mask, seed)
+            other = one is not None and one != explanation.ranking
+            method = f"{explanation.method}:{one}" if other else explanation.method
+            trials.append(_Trial(str(examples[place]) if examples else name, method, case))
+    return trials
+
+
+def _scores(explanation: Explanation, score: ScoreChoice) -> list[str | None]:
+    """The scores to judge an explanation by, which it must have."""
+    chosen = score.get(explanation.method) if isinstance(score, Mapping) else score
+    if chosen is None:
+        return [None]
+    names: list[str | None] = [chosen] if isinstance(chosen, str) else list(chosen)
+    for name in names:
+        explanation.score(name)
+    return names
+
+
+def _masks(
+    explanations: Sequence[Explanation], rationales: Sequence[ArrayLike | None] | None
+) -> list[NDArray[np.bool_] | None]:
+    """Marked units of every explanation, checked against its units."""
+    if rationales is None:
+        return [None] * len(explanations)
+    if len(rationales) != len(explanations):
+        raise PisteError(
+            f"{len(rationales)} rationales came for {len(explanations)} explanations: one each "
+            "is wanted, None where there is none."
+        )
+    masks: list[NDArray[np.bool_] | None] = []
+    for explanation, rationale in zip(explanations, rationales, strict=True):
+        mask = None if rationale is None else np.asarray(rationale)
+        if mask is not None and (
+            mask.shape != (len(explanation),) or not np.isin(mask, (0, 1)).all()
+        ):
+            raise PisteError(
+                f"A rationale must be a 0 or 1 for each of the {len(explanation)} units, but the "
+                f"shape {mask.shape} came: make it with piste.evaluation.rationale_units."
+            )
+        masks.append(None if mask is None else mask.astype(bool))
+    return masks
+
+
+def _check_outputs(classifier: Classifier, explanation: Explanation) -> None:
+    if len(classifier.labels) != len(explanation.output.logits):
+        raise PisteError(
+            f"{classifier.name!r} has {len(classifier.labels)} outputs, but the explained model "
+            f"had {len(explanation.output.logits)}: judge with the classifier that was explained."
+        )
+
+
+def _spans(units: Sequence[Unit]) -> tuple[tuple[int, int, int], ...]:
+    return tuple((unit.segment, unit.start, unit.end) for unit in units)
+
+
+def _opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
+    """A cache of the user's stays open; one that is made for this call is closed after it."""
+    if cache is None or isinstance(cache, AnswerCache):
+        return nullcontext(cache)
+    return AnswerCache(cache)
+
+
+def _waves(trials: Sequence[_Trial], metrics: Sequence[Metric]) -> Iterator[list[_Trial]]:
+    """Trials with their plans; those of one subject go together, so that they share answers."""
+    groups: dict[int, list[_Trial]] = {}
+    for trial in trials:
+        groups.setdefault(id(trial.case.subject), []).append(trial)
+    wave: list[_Trial] = []
+    size = 0
+    for group in groups.values():
+        for trial in group:
+            trial.plans = [metric.plan(trial.case) for metric in metrics]
+            size += sum(len(one) for plan in trial.plans for one in plan)
+        wave += group
+        if size >= _WAVE:
+            yield wave
+            wave, size = [], 0
+    if wave:
+        yield wave
+
+
+def _measure(trial: _Trial, metrics: Sequence[Metric], logits: NDArray[np.float64]) -> Row:
+    figures: dict[str, float] = {}
+    curves: dict[str, Sequence[float]] = {}
+    ends = np.cumsum([len(plan) for plan in trial.plans])
+    for metric, plan, end in zip(metrics, trial.plans, ends, strict=True):
+        part = logits[end - len(plan) : end]
+        # A target function of the user's is not called for nothing.
+        nothing = np.empty(0)
+        answers = trial.case.answers(part) if len(part) else Answers(part, nothing, nothing)
+        measured = metric.measure(trial.case, answers)
+        figures |= measured.figures
+        curves |= measured.curves
+    trial.plans = []
+    explanation = trial.case.explanation
+    figures |= {"seconds": float(explanation.seconds), "calls": float(explanation.calls)}
+    return Row(trial.example, trial.method, figures, curves)

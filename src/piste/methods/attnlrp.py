@@ -1,0 +1,58 @@
+"""AttnLRP: relevance handed back from the answer to the tokens, through the attention too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from piste.classifiers.inside import Inside
+from piste.classifiers.relevance import Ruled, check_rules
+from piste.methods.additive import Found
+from piste.methods.base import Task
+from piste.methods.gradients import Forward, GradientMethod, PerToken
+
+
+@dataclass(frozen=True)
+class AttnLRP(GradientMethod):
+    """R_t = e_t · ∂f̃/∂e_t, summed over the tokens of a unit.
+
+    f̃ has the value of f, and a derivative by the rules of layer-wise relevance propagation:
+    linear layers hand relevance back in proportion to what came in (ε-rule, ε → 0), element-wise
+    functions and normalisations unchanged (identity rule), products of two activations half to
+    each (uniform rule), the softmax by its derivative. See :mod:`piste.classifiers.relevance`.
+
+    What biases, positions and special tokens contribute stays with the base. A model of which a
+    step has no rule is refused.
+
+    Layer-wise relevance propagation is patented for commercial use.
+
+    >>> import piste
+    >>> e = piste.explain(piste.load("piste:reviews"), "A wonderful film.", method="attnlrp")
+    >>> e.units[int(e.scores["attribution"].argmax())].text
+    'wonderful'
+    """
+
+    name: ClassVar[str] = "attnlrp"
+    about: ClassVar[str] = "relevance handed back layer by layer (patented for commercial use)"
+    paper: ClassVar[str] = "Achtibat et al., ICML 2024; Bach et al., 2015"
+
+    def look(self, inside: Inside, task: Task) -> Found:
+        embeddings = inside.embed(inside.ids)
+        name = type(inside.twin).__name__
+        with torch.random.fork_rng(devices=[]):
+            with torch.no_grad():
+                own = inside.logits(embeddings)
+            inside.twin = Ruled(inside.twin)
+            with torch.enable_grad():
+                ruled = inside.logits(embeddings.clone().requires_grad_())
+        check_rules(name, own, ruled)
+        return super().look(inside, task)
+
+    def attribute(
+        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+    ) -> PerToken:
+        given = embeddings.clone().requires_grad_()
+        (slopes,) = torch.autograd.grad(forward(given).sum(), given)
+        return (slopes * embeddings)[0].sum(dim=-1), {}

@@ -1,0 +1,135 @@
+"""Explanations of one input by several methods, side by side: terminal, figure and page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from piste.explanation import Explanation
+from piste.show import comparing_html, comparing_plot, measures, reading
+from piste.show.canvas import format_of, save
+from piste.show.side_by_side import SCALED, SideBySide, Verdicts
+from piste.show.terminal import MOST_UNITS, Look, highlighted, legend, printable
+
+ROWS = 14
+_LEAST_UNITS = 60
+"""So much of a text is always shown, however many methods there are."""
+
+
+def render(explanations: Sequence[Explanation], verdicts: Verdicts) -> RenderableType:
+    """Verdicts, the text as every method sees it, and the strongest units, for a terminal.
+
+    ``verdicts`` maps methods to r2_all, mse_few, aopc, seconds and calls; any may be missing.
+    """
+    return _Report(SideBySide.of(explanations, verdicts))
+
+
+def plot(
+    explanations: Sequence[Explanation], verdicts: Verdicts, path: str | Path | None = None
+) -> Figure:
+    """The text highlighted once per method with its strongest units; saved if a path is given."""
+    if path is not None:
+        format_of(path)  # refused before the work
+    figure = comparing_plot.draw(SideBySide.of(explanations, verdicts))
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def to_html(
+    explanations: Sequence[Explanation], verdicts: Verdicts, path: str | Path | None = None
+) -> str:
+    """A standalone page that works offline, also written to ``path`` if given."""
+    return comparing_html.page(SideBySide.of(explanations, verdicts), path)
+
+
+@dataclass(frozen=True)
+class _Report:
+    """Rendered late, when the console's width and colours are known."""
+
+    sides: SideBySide
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        sides, look = self.sides, Look.of(console)
+        first = sides.first
+        yield Text.assemble(("The model says ", ""), (reading.prediction(first), "bold"))
+        yield Text(f"explained: {reading.explained(first)}", style="dim")
+        for warning in reading.input_warnings(first):
+            yield Text(f"Note: {warning}", style="bold yellow")
+        yield ""
+        most = max(MOST_UNITS // len(sides.explanations), _LEAST_UNITS)
+        for e in sides.explanations:
+            yield Text.assemble((e.method, "bold"), (f"  {sides.badge(e)}", "dim"))
+            for pieces in reading.texts(e):
+                yield Padding(highlighted(e, pieces, look, most), (0, 2, 1, 2))
+        yield Padding(legend(first, "every method's own ranking", look), (0, 2))
+        yield ""
+        for chunk in _chunks(sides.methods, options.max_width):
+            yield _units(sides, chunk, look)
+            yield ""
+        yield Text(SCALED, style="dim")
+        yield ""
+        yield _verdicts(sides, options.max_width)
+        yield ""
+        yield Text(sides.verdict(), style="bold")
+
+
+def _heading(method: str) -> str:
+    """A method's name as a narrow heading: it breaks behind underscores."""
+    return method.replace("_", "_\n")
+
+
+def _chunks(methods: list[str], width: int) -> list[list[str]]:
+    """Methods cut into tables that fit the width, as even as they can be."""
+    widest = max(len(part) for method in methods for part in _heading(method).split("\n"))
+    fit = max((width - 24) // (max(widest, 5) + 2), 1)
+    count = -(-len(methods) // fit)
+    size = -(-len(methods) // count)
+    return [methods[start : start + size] for start in range(0, len(methods), size)]
+
+
+def _quiet() -> Table:
+    return Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+
+
+def _units(sides: SideBySide, methods: list[str], look: Look) -> Table:
+    """The strongest units with their scaled scores, coloured as the text is."""
+    table = _quiet()
+    table.add_column("unit", overflow="ellipsis", no_wrap=True, max_width=22, min_width=6)
+    for method in methods:
+        table.add_column(_heading(method), justify="right", vertical="bottom")
+    rows = [sides.methods.index(method) for method in methods]
+    for index in sides.strongest(ROWS):
+        kind = sides.kinds[index]
+        cells = []
+        for row in rows:
+            value = float(sides.scaled[row, kind.first])
+            cells.append(Text(f" {reading.number(value)} ", style=look.style(np.nan_to_num(value))))
+        table.add_row(Text(printable(kind.title)), *cells)
+    return table
+
+
+def _verdicts(sides: SideBySide, width: int) -> Table:
+    """What was measured of every method, the best of each column in bold."""
+    table = _quiet()
+    table.add_column("method", no_wrap=True, overflow="ellipsis")
+    names = sides.known_figures()
+    short = width < 24 + 17 * len(names)
+    for name in names:
+        title = measures.title(name)
+        table.add_column(title.replace(" ", "\n") if short else title, justify="right")
+    for e in sides.explanations:
+        cells = [
+            Text(sides.shown(e.method, name), "bold" if e.method in sides.best(name) else "")
+            for name in names
+        ]
+        table.add_row(Text(e.method), *cells)
+    return table

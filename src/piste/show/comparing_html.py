@@ -1,0 +1,159 @@
+"""Several methods on one input as a standalone page."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from piste.explanation import Explanation
+from piste.show import colours, inline, marked, measures, pages, reading
+from piste.show.families import styles
+from piste.show.side_by_side import FIGURES, SCALED, SideBySide
+
+
+def page(sides: SideBySide, path: str | Path | None = None) -> str:
+    """Verdicts, the text once per method, and all units in one table; all is escaped."""
+    first = sides.first
+    parts = (
+        _header(sides),
+        _verdicts(sides),
+        _texts(sides),
+        _units(sides),
+        pages.details(
+            "Settings and versions",
+            {"Model": first.classifier}
+            | {f"Settings of {e.method}": e.settings for e in sides.explanations}
+            | {"Versions": first.versions},
+        ),
+    )
+    return pages.document(
+        f"{reading.prediction(first)}, by {len(sides.explanations)} methods",
+        "\n".join(part for part in parts if part),
+        styles=("charts.css",),
+        rules=inline.colours(),
+        scripts=("lighting.js", "sorting.js"),
+        data=_data(sides),
+        path=path,
+    )
+
+
+def _header(sides: SideBySide) -> str:
+    e = sides.first
+    chance = e.output.probability
+    answer = reading.prediction(e) if chance is None else e.output.label
+    percent = "" if chance is None else f" <small>{escape(reading.percent(chance))}</small>"
+    model = str(e.classifier.get("name") or "the model")
+    notes = "".join(
+        f'<p class="piste-note">{escape(words)}</p>' for words in reading.input_warnings(e)
+    )
+    many = len(sides.explanations)
+    return f"""<header>
+<p class="piste-kicker">What {escape(model)} says, and why, by {many}
+method{"s" if many > 1 else ""}</p>
+<h1>{escape(answer)}{percent}</h1>
+<p>Explained: {escape(reading.explained(e))}.</p>
+<p class="piste-said">{escape(sides.verdict())}</p>
+{notes}
+</header>"""
+
+
+def _verdicts(sides: SideBySide) -> str:
+    names = sides.known_figures()
+    if not names:
+        return ""
+    heads = pages.head("method") + "".join(
+        pages.head(
+            measures.title(name),
+            about=_about(name),
+            first="ascending" if FIGURES[name] == "lower" else "descending",
+        )
+        for name in names
+    )
+    looks = styles(sides.methods)
+    rows = []
+    for method in sides.methods:
+        cells = []
+        for name in names:
+            value = sides.figure(method, name)
+            key = f"{value:.6g}" if np.isfinite(value) else ""
+            best = ' class="piste-best"' if method in sides.best(name) else ""
+            cells.append(f'<td data-v="{key}"{best}>{sides.shown(method, name)}</td>')
+        dot = f'<i class="piste-family" style="background:var(--c{looks[method].base[1:]})"></i>'
+        rows.append(f'<tr><th scope="row">{dot}{escape(method)}</th>{"".join(cells)}</tr>')
+    return f"""<section>
+<h2>How faithful each method is here</h2>
+<p class="piste-faint">Measured on removals none of them was fitted to. <b>Bold</b> is best on this
+one text; click a heading to sort.</p>
+<div class="piste-scroll piste-tall" tabindex="0"><table><thead><tr>{heads}</tr></thead>
+<tbody>{"".join(rows)}</tbody></table></div>
+</section>"""
+
+
+def _about(name: str) -> str:
+    about = measures.MEASURES[name].about
+    way = "Higher" if FIGURES[name] == "higher" else "Lower"
+    return f"{about[:1].upper()}{about[1:]}. {way} is better."
+
+
+def _texts(sides: SideBySide) -> str:
+    blocks = "".join(_block(sides, row, e) for row, e in enumerate(sides.explanations))
+    return f"""<section>
+<h2>The text, as every method sees it</h2>
+{marked.legend(reading.score_sides(sides.first, sides.first.ranking))}
+{blocks}
+</section>"""
+
+
+def _block(sides: SideBySide, row: int, e: Explanation) -> str:
+    tips = [
+        f"{e.method} {reading.number(float(sides.scaled[row, kind.first]))}" for kind in sides.kinds
+    ]
+    return (
+        f'<div class="piste-method"><h3>{escape(e.method)} '
+        f"<small>{escape(sides.badge(e))}</small></h3>{marked.text(e, sides.kinds, tips)}</div>"
+    )
+
+
+def _units(sides: SideBySide) -> str:
+    heads = "".join(pages.head(name) for name in ("unit", *sides.methods))
+    rows = []
+    for index in sides.strongest(len(sides.kinds)):
+        kind = sides.kinds[index]
+        cells = "".join(_cell(float(value)) for value in sides.scaled[:, kind.first])
+        rows.append(
+            f'<tr data-k="{index}"><th scope="row" dir="auto">{escape(kind.title)}</th>{cells}</tr>'
+        )
+    return f"""<section>
+<h2>All units</h2>
+<p class="piste-faint">{SCALED} The strongest over all methods come first; click a heading to
+sort otherwise.</p>
+<div class="piste-scroll" tabindex="0"><table class="piste-heat"><thead><tr>{heads}</tr></thead>
+<tbody>{"".join(rows)}</tbody></table></div>
+</section>"""
+
+
+def _cell(value: float) -> str:
+    if not np.isfinite(value):
+        return f'<td data-v="">{reading.number(value)}</td>'
+    ground = colours.css(value)
+    style = "" if ground == "transparent" else f' style="background:{ground}"'
+    return f'<td data-v="{value:.4g}"{style}>{reading.number(value)}</td>'
+
+
+def _data(sides: SideBySide) -> dict[str, Any]:
+    """What the scripts need: names of units, and every method's number for them."""
+    first = [kind.first for kind in sides.kinds]
+    return {
+        "names": [kind.title for kind in sides.kinds],
+        "columns": [
+            {
+                "name": e.method,
+                "shown": [reading.number(float(value)) for value in sides.scaled[row, first]],
+                "tip": True,
+            }
+            for row, e in enumerate(sides.explanations)
+        ],
+    }

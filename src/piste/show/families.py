@@ -1,0 +1,107 @@
+"""One colour per family of methods, so that thirteen of them can still be told apart.
+
+SLALOM has the strongest accent; the shades within a family come with markers of their own, so
+that no reader depends on colours. Controls are grey and dashed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from piste.methods import METHODS
+from piste.methods.controls import ControlMethod
+
+FAMILIES: Mapping[str, str] = {
+    "slalom": "SLALOM",
+    "asking": "other black-box methods",
+    "inside": "white-box methods",
+    "control": "controls",
+}
+"""What the families are called."""
+
+# Shades on a light ground, and the same on a dark one.
+_SHADES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "slalom": (("#0b57a4", "#66b2ff"), ("#3b86d6", "#9cc9ff"), ("#6a63c9", "#a9a4ff")),
+    "asking": (
+        ("#c24e00", "#ff9450"),
+        ("#e58a2c", "#ffb866"),
+        ("#7a3a0c", "#d98a5a"),
+        ("#b8911b", "#e6c657"),
+        ("#db5f45", "#ff8f75"),
+        ("#9c6b3f", "#cda27a"),
+    ),
+    "inside": (
+        ("#00795c", "#33c79c"),
+        ("#33a884", "#7fe0c0"),
+        ("#0f4f45", "#5aa898"),
+        ("#7a9d26", "#b5d96a"),
+        ("#5a8f7b", "#93c2b1"),
+    ),
+    "control": (("#7b838c", "#98a1ab"), ("#a0a7af", "#737b84")),
+}
+_MARKERS = {"slalom": "", "asking": "osD^vP<", "inside": "osD^vP<", "control": ""}
+_DOTS = {"slalom": "o", "asking": "o", "inside": "D", "control": "X"}
+_DASHES: Mapping[str, tuple[Any, ...]] = {
+    "slalom": ("-", (0, (6, 1.5)), (0, (2, 1))),
+    "control": ((0, (5, 3)), (0, (1, 2))),
+}
+
+DARK: Mapping[str, str] = {light: dark for shades in _SHADES.values() for light, dark in shades}
+"""Every colour used here with its counterpart on a dark ground."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a method is drawn."""
+
+    family: str
+    colour: str
+    base: str
+    """The family's own colour, for dots that have their names beside them."""
+    marker: str
+    """Along a line; the empty string for none."""
+    dot: str
+    """As a dot: its shape tells the family."""
+    dashes: Any
+    width: float
+
+
+def family(method: str) -> str:
+    """The family of a method by its name, which may have options and a score behind it.
+
+    >>> [family(name) for name in ("slalom:value", "lime", "gradient", "random[seed=3]", "my")]
+    ['slalom', 'asking', 'inside', 'control', 'asking']
+    """
+    name = re.split(r"[:\[]", method)[0]
+    known = METHODS.get(name)
+    if name.startswith("slalom"):
+        return "slalom"
+    if known is None:
+        return "asking"
+    if issubclass(known, ControlMethod):
+        return "control"
+    return "asking" if known.needs == "answers" else "inside"
+
+
+def styles(methods: Sequence[str]) -> dict[str, Style]:
+    """A style for every method; the same method among the same others looks the same."""
+    counts: dict[str, int] = {}
+    found = {}
+    for method in methods:
+        kind = family(method)
+        number = counts.get(kind, 0)
+        counts[kind] = number + 1
+        shades, markers, dashes = _SHADES[kind], _MARKERS[kind], _DASHES.get(kind, ("-",))
+        found[method] = Style(
+            family=kind,
+            colour=shades[number % len(shades)][0],
+            base=shades[0][0],
+            marker=markers[number % len(markers)] if markers else "",
+            dot=_DOTS[kind],
+            dashes=dashes[number % len(dashes)],
+            width={"slalom": 2.8, "control": 1.4}.get(kind, 1.5),
+        )
+    return found

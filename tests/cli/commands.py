@@ -1,0 +1,23 @@
+"""How tests run a command."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from piste import cli
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str, str]:
+    """The command in this process: exit code, output, errors."""
+    monkeypatch.setattr(sys, "argv", ["piste", *map(str, arguments)])
+    code = 0
+    try:
+        cli.main()
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err

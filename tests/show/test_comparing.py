@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import io
+import re
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from rich.console import Console
+
+from piste.errors import PisteError
+from piste.explanation import Explanation, Fidelity
+from piste.methods import METHODS
+from piste.show import comparing, html, plots, reading, terminal
+from piste.show.side_by_side import SideBySide
+from piste.subject import Unit
+from piste.surrogates import AdditiveSurrogate
+from tests.show.conftest import REVIEW, explanation
+from tests.show.test_html import Page
+
+FIVE = ("slalom", "lime", "kernel_shap", "integrated_gradients", "random")
+HOSTILE = "<script>alert(1)</script> [bold]wonderful[/bold] $x$ dull \x1b[31m & \u202e end"
+
+
+def by(method: str, text: Any = REVIEW, **changes: Any) -> Explanation:
+    """An explanation as the methods with one score make it."""
+    if text == HOSTILE:  # units are more than words there
+        found = re.finditer(r"\S+", text)
+        changes["units"] = [Unit(one.group(), one.start(), one.end()) for one in found]
+    if method == "slalom":
+        return explanation(text, **changes)
+    base = explanation(text, changes.get("units"), seed=sum(map(ord, method)))
+    rng = np.random.default_rng(len(method))
+    scores = base.scores["linear"] + rng.normal(0, 0.4, len(base))
+    fields: dict[str, Any] = {
+        "method": method,
+        "scores": {"attribution": scores * (0 if method == "zero" else 0.1)},
+        "errors": {},
+        "ranking": "attribution",
+        "surrogate": AdditiveSurrogate(0.0, "attribution"),
+    }
+    return explanation(text, **(fields | changes))
+
+
+def some(methods: Sequence[str] = FIVE, text: Any = REVIEW) -> list[Explanation]:
+    return [by(method, text) for method in methods]
+
+
+def judged(methods: Sequence[str] = FIVE) -> dict[str, dict[str, float]]:
+    return {
+        method: {
+            "r2_all": 0.9 - 0.2 * place, "mse_few": 0.01 + 0.02 * place,
+            "aopc": 0.85 - 0.05 * place, "seconds": 0.4 + place, "calls": 500.0 + place,
+        }
+        for place, method in enumerate(methods)
+    }  # fmt: skip
+
+
+def printed(
+    explanations: Sequence[Explanation],
+    verdicts: Any,
+    width: int = 100,
+    colours: str | None = None,
+) -> str:
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=colours is not None, color_system=colours
+    )
+    console.print(comparing.render(explanations, verdicts))
+    return out.getvalue()
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -- terminal ------------------------------------------------------------------------------------
+
+
+def test_terminal_says_who_sees_what_and_how_faithful(review):
+    shown = printed(some(), judged())
+    for words in ("positive (97.1 %)", "R² 0.90 · AOPC 0.85", "R² 0.70 · AOPC 0.80", "wonderful"):
+        assert words in shown
+    assert "slalom is the most faithful here" in flat(shown)
+    assert "One text proves little" in flat(shown)
+    assert "wonderful+++" in shown
+    coloured = printed(some(), judged(), colours="truecolor")
+    assert "48;2;31;120;209m" in coloured
+
+
+@pytest.mark.parametrize("width", [30, 50, 80, 200])
+@pytest.mark.parametrize("count", [1, 5, 13])
+def test_terminal_never_wider_than_it_is(width, count):
+    methods = list(METHODS)[:count]
+    shown = printed(some(methods), judged(methods), width)
+    assert max(map(len, shown.splitlines())) <= width
+    for method in methods:
+        assert method in shown or width == 30
+
+
+def test_terminal_takes_text_as_text():
+    shown = printed(some(text=HOSTILE), judged())
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "[bold]" in shown
+
+
+def test_long_texts_are_quick_and_shortened():
+    text = " ".join(f"word{k % 97}" for k in range(3000))
+    explanations = some(list(METHODS)[:5], text)
+    start = time.perf_counter()
+    shown = printed(explanations, {})
+    comparing.plot(explanations, {})
+    assert time.perf_counter() - start < 6
+    assert "more units not shown here" in flat(shown)
+
+
+# -- scaling and verdicts ------------------------------------------------------------------------
+
+
+def test_scores_are_scaled_by_the_largest_of_each_method():
+    sides = SideBySide.of(some(), judged())
+    assert np.abs(sides.scaled).max(axis=1) == pytest.approx(np.ones(5))
+    order = np.argsort(sides.scaled[1])
+    assert (order == np.argsort(sides.explanations[1].score())).all()
+    zero = SideBySide.of([by("zero")], {})
+    assert not zero.scaled.any()
+
+
+def test_controls_do_not_choose_the_strongest_units():
+    slalom = by("slalom")
+    noise = np.random.default_rng(5).normal(size=len(slalom))
+    random = by("random", scores={"attribution": noise})
+    sides = SideBySide.of([slalom, random], {})
+    alone = SideBySide.of([slalom], {})
+    names = [sides.kinds[index].name.split(" #")[0] for index in sides.strongest(4)]
+    assert names == [alone.kinds[index].name for index in alone.strongest(4)]
+
+
+def test_words_with_several_scores_are_numbered():
+    scores = {"attribution": np.array([0.5, -0.5, 0.1])}
+    e = by("lime", "good good film", scores=scores)
+    assert [kind.title for kind in reading.kinds(e)] == ["good #1", "good #2", "film"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [
+        (judged(), "slalom is the most faithful here: best at foretelling removals (R² 0.90) and"),
+        ({}, "Faithfulness was not measured"),
+        ({name: {"r2_all": np.nan, "aopc": np.nan} for name in FIVE}, "was not measured"),
+        ({"lime": {"aopc": 0.5}, "slalom": {"aopc": 0.4}}, "Here lime is best at finding what"),
+        (
+            {"lime": {"aopc": 0.5, "r2_all": 0.8}, "slalom": {"aopc": 0.4, "r2_all": 0.9}},
+            "Here slalom is best at foretelling removals (R² 0.90), lime at finding",
+        ),
+        ({"lime": {"aopc": 0.5001}, "slalom": {"aopc": 0.5002}}, "slalom and lime are best"),
+        ({"random": {"r2_all": 0.2}, "lime": {"r2_all": -3.0}}, "random (a control) is best"),
+        ({"random": {"r2_all": 0.2}, "lime": {"r2_all": -3.0}}, "no method foretells removals"),
+    ],
+)
+def test_the_verdict_follows_the_figures(verdicts, words):
+    assert words in SideBySide.of(some(), verdicts).verdict()
+
+
+def test_one_method_is_not_compared():
+    assert "nothing to compare" in SideBySide.of(some(["lime"]), judged(["lime"])).verdict()
+
+
+def test_only_explanations_of_the_same_input_stand_side_by_side():
+    with pytest.raises(PisteError, match="lime explains another input"):
+        comparing.render([by("slalom"), by("lime", "Something else")], {})
+    with pytest.raises(PisteError, match="nothing to compare"):
+        comparing.to_html([], {})
+
+
+# -- page ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [REVIEW, ("A superb man.", "He is dull."), HOSTILE])
+def test_page_shows_every_unit_once_per_method_and_nothing_foreign(text):
+    explanations = some(text=text)
+    page = comparing.to_html(explanations, judged())
+    parsed = Page(page)
+    assert parsed.tags["script"] == 2
+    assert parsed.tags["style"] == 1
+    assert not parsed.having("src")
+    assert not parsed.having("href")
+    assert "http" not in page.replace("http-equiv", "")
+    shown = re.findall(r'<span class="piste-unit"[^>]*>(.*?)</span>', page, re.S)
+    assert len(shown) == len(FIVE) * len(explanations[0])
+
+
+def test_page_takes_names_and_settings_as_text():
+    bad = '"><script>alert(2)</script>'
+    e = by(bad, settings={bad: bad}, classifier={"name": bad})
+    parsed = Page(comparing.to_html([e], {bad: {"aopc": 0.4}}))
+    assert parsed.tags["script"] == 2
+    assert bad in "".join(parsed.texts)
+
+
+def test_page_marks_the_best_and_dashes_the_unknown():
+    verdicts = judged()
+    verdicts["lime"]["aopc"] = float("nan")
+    verdicts["random"] = {}
+    page = comparing.to_html(some(), verdicts)
+    assert '<td data-v="0.9" class="piste-best">0.90</td>' in page
+    assert '<td data-v="">–</td>' in page
+    assert "nan" not in page.lower().replace("finance", "")
+
+
+def test_words_and_rows_share_their_kind():
+    page = comparing.to_html(some(), judged())
+    words = set(re.findall(r'<span[^>]*data-k="(\d+)"', page))
+    assert words == set(re.findall(r'<tr[^>]*data-k="(\d+)"', page))
+
+
+def test_thirteen_methods_and_one(tmp_path):
+    for methods in (list(METHODS), ["slalom"]):
+        path = tmp_path / "page.html"
+        page = comparing.to_html(some(methods), judged(methods), path)
+        assert path.read_text(encoding="utf-8") == page
+        assert page.count('class="piste-method"') == len(methods)
+
+
+# -- figure --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 5, 13])
+@pytest.mark.parametrize("text", [REVIEW, ("A superb man.", "He is dull."), HOSTILE])
+def test_figure_holds_every_method_inside_its_bounds(count, text):
+    methods = list(METHODS)[:count]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = comparing.plot(some(methods, text), judged(methods))
+        renderer = FigureCanvasAgg(figure).get_renderer()
+    words = [item.get_text() for item in figure.texts]
+    assert set(methods) <= set(words)
+    wide, high = figure.get_size_inches() * figure.dpi
+    for item in figure.texts:
+        box = item.get_window_extent(renderer)
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= wide
+        assert box.y1 <= high
+
+
+def test_names_beside_the_bars_do_not_touch_the_text():
+    figure = comparing.plot(some(), judged())
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    units = [item for item in figure.texts if item.get_gid() == "unit"]
+    others = [item for item in figure.texts if item.get_gid() != "unit"]
+    edge = min(item.get_window_extent(renderer).x0 for item in units)
+    lines = [item for item in others if item.get_window_extent(renderer).y0 > 100]
+    assert max(item.get_window_extent(renderer).x1 for item in lines) < edge
+
+
+def test_figure_is_saved_or_refused(tmp_path):
+    comparing.plot(some(), judged(), tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
+    with pytest.raises(PisteError, match=r"\.png, \.svg, \.pdf"):
+        comparing.plot(some(), judged(), tmp_path / "a.gif")
+
+
+# -- explanations with one score and no errors ---------------------------------------------------
+
+
+def test_attributions_look_right_everywhere():
+    e = by("lime", fidelity=Fidelity(0.6, 0.1, 30))
+    out = io.StringIO()
+    Console(file=out, width=100).print(terminal.render(e))
+    shown = flat(out.getvalue())
+    page = html.to_html(e)
+    for text in (shown, flat("".join(Page(page).texts))):
+        assert "Attribution is what the method gives the unit: its share of the answer" in text
+        assert "±" not in text
+        assert "importance" not in text.lower()
+    figure = plots.plot(e)
+    assert "attribution: what the method" in figure.axes[0].get_xlabel()
+    assert plots.plot(by("slalom")).axes[0].get_xlabel().startswith("value")
