@@ -14,7 +14,7 @@ from piste.cli import common
 from piste.errors import PisteError
 
 if TYPE_CHECKING:
-    from piste.evaluation.data import Example
+    from piste.evaluation.examples.data import Example
     from piste.evaluation.results import Results
 
 
@@ -100,16 +100,16 @@ def evaluate(
     shared["about"] = _about(data, split, bounds)
     counted = "naive_bayes" in (common.names(metrics) or [])
     classifier = common.start().load(model, runtime=runtime)
-    from piste.evaluation.data import read_data
+    from piste.evaluation.examples.data import read_data
 
     if explanations is not None:
-        from piste.evaluation.saved import evaluate_saved
+        from piste.evaluation.benchmark.saved import evaluate_saved
 
         lent = [] if data is None else read_data(data, split=split, **columns)
         found = evaluate_saved(classifier, explanations, methods=methods, data=lent, **shared)
     else:
-        from piste.evaluation.running import METHODS
-        from piste.evaluation.running import evaluate as run
+        from piste.evaluation.benchmark.running import METHODS
+        from piste.evaluation.benchmark.running import evaluate as run
 
         assert data is not None
         wanted: dict[str, Any] = {"split": split, "words": bounds, "seed": seed}
@@ -142,7 +142,7 @@ def _labelled(data: Path, columns: dict[str, Any], split: str | None) -> Sequenc
 
     The choice does not depend on the number of examples, so that a run can go on with more.
     """
-    from piste.evaluation.data import read_data
+    from piste.evaluation.examples.data import read_data
 
     wanted = {name: columns[name] for name in ("text", "label", "pair")}
     everything = read_data(data, shuffle=False, **wanted)
@@ -152,7 +152,7 @@ def _labelled(data: Path, columns: dict[str, Any], split: str | None) -> Sequenc
 
 def _tell(results: Results, folder: Path | None, as_json: bool) -> None:
     if folder is not None:
-        from piste.evaluation.report import write_report
+        from piste.evaluation.report.writing import write_report
 
         written = write_report(results, folder)
     if as_json:
@@ -165,7 +165,7 @@ def _tell(results: Results, folder: Path | None, as_json: bool) -> None:
 
 def _for_programs(results: Results) -> dict[str, Any]:
     """Settings, means with bounds, paired differences with verdicts, refusals."""
-    from piste.evaluation.tables import compared, summary_rows
+    from piste.evaluation.report.tables import compared, summary_rows
 
     return {
         "settings": dict(results.settings),

@@ -1,7 +1,10 @@
 """How faithful explanations are: metrics, and the benchmark that runs them."""
 
+from piste.evaluation.benchmark.running import evaluate
+from piste.evaluation.benchmark.saved import evaluate_saved
+from piste.evaluation.benchmark.store import read_results
 from piste.evaluation.bootstrap import difference, differences, interval, summary
-from piste.evaluation.data import Example, read_data
+from piste.evaluation.examples.data import Example, read_data
 from piste.evaluation.judging import judge
 from piste.evaluation.metrics import (
     METRICS,
@@ -19,9 +22,6 @@ from piste.evaluation.metrics import (
 )
 from piste.evaluation.recovery import recovery
 from piste.evaluation.results import Difference, Interval, Results, Row
-from piste.evaluation.running import evaluate
-from piste.evaluation.saved import evaluate_saved
-from piste.evaluation.store import read_results
 
 __all__ = [
     "METRICS",

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from piste.classifiers import Classifier
 from piste.errors import PisteError
-from piste.evaluation.similarity import agreement
+from piste.evaluation.robust.similarity import agreement
 from piste.explaining import explain
 from piste.explanation import Explanation
 from piste.methods.base import check_count

@@ -171,24 +171,24 @@ class Results:
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """The tables as Markdown, also written to ``path`` if given."""
-        from piste.evaluation import tables
+        from piste.evaluation.report import tables
 
         return tables.to_markdown(self, path)
 
     def to_csv(self, path: str | Path) -> None:
         """One line per example, method and figure."""
-        from piste.evaluation import exports
+        from piste.evaluation.report import exports
 
         exports.to_csv(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
         """One row per example, method and figure."""
-        from piste.evaluation import exports
+        from piste.evaluation.report import exports
 
         exports.to_parquet(self, path)
 
     def __rich__(self) -> RenderableType:
-        from piste.evaluation import tables
+        from piste.evaluation.report import tables
 
         return tables.render(self)
 

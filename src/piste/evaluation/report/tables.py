@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from piste import storage
+from piste.evaluation.benchmark.store import read_results
 from piste.evaluation.bootstrap import differences, summary
-from piste.evaluation.exports import long_rows, summary_rows, to_csv, to_parquet
-from piste.evaluation.results import Difference, Results
-from piste.evaluation.standings import (
+from piste.evaluation.report.exports import long_rows, summary_rows, to_csv, to_parquet
+from piste.evaluation.report.standings import (
     COSTS,
     Standing,
     Summary,
@@ -27,7 +27,7 @@ from piste.evaluation.standings import (
     table_figures,
     verdict,
 )
-from piste.evaluation.store import read_results
+from piste.evaluation.results import Difference, Results
 from piste.show import measures
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from piste.evaluation import exports, tables
+from piste.evaluation.report import exports, tables
 from piste.evaluation.results import Results
 
 
@@ -15,8 +15,8 @@ def write_report(results: Results, folder: str | Path) -> list[Path]:
     ``results`` files hold every example, ``summary.csv`` a row per method. The Parquet file is
     left out where pyarrow is not installed: it says what the CSV file says.
     """
-    from piste.evaluation.figures import write_figures
-    from piste.evaluation.page import to_html
+    from piste.evaluation.report.figures import write_figures
+    from piste.evaluation.report.page import to_html
 
     home = Path(folder)
     markdown, rows, summary, page = (

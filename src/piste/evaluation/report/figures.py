@@ -12,11 +12,11 @@ from matplotlib.ticker import MaxNLocator
 
 from piste.errors import PisteError
 from piste.evaluation.bootstrap import summary
-from piste.evaluation.dots import cost, intervals
 from piste.evaluation.metrics.base import Average
 from piste.evaluation.metrics.removal import GRID
+from piste.evaluation.report.dots import cost, intervals
+from piste.evaluation.report.spreads import Floats, Spread, spreads
 from piste.evaluation.results import Results
-from piste.evaluation.spreads import Floats, Spread, spreads
 from piste.show.canvas import INK, RULE, entitled, format_of, panels, plain_ticks, save
 from piste.show.families import FAMILIES, Style, styles
 from piste.show.fonts import families, writable

@@ -14,8 +14,15 @@ from rich.console import Console
 
 from piste import PisteError
 from piste.evaluation.metrics.base import Figure
+from piste.evaluation.report.tables import (
+    compared,
+    render,
+    summary_rows,
+    to_csv,
+    to_markdown,
+    to_parquet,
+)
 from piste.evaluation.results import Results, Row
-from piste.evaluation.tables import compared, render, summary_rows, to_csv, to_markdown, to_parquet
 
 FIGURES = {
     "aopc": Figure("aopc", "drop of the chance", "higher"),

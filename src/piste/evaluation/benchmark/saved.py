@@ -11,14 +11,14 @@ from typing import Any
 from piste.classifiers import Classifier, load
 from piste.engine import ProgressOption
 from piste.errors import PisteError, shorten
-from piste.evaluation.data import Example
-from piste.evaluation.entries import Entry, check_once, split_names
+from piste.evaluation.benchmark.entries import Entry, check_once, split_names
+from piste.evaluation.benchmark.panel import MetricOption, make_panel
+from piste.evaluation.benchmark.running import METRICS, make_plan, opened, run
+from piste.evaluation.benchmark.trial import Court
+from piste.evaluation.examples.data import Example
 from piste.evaluation.judging import bind
-from piste.evaluation.panel import MetricOption, make_panel
 from piste.evaluation.results import Results
-from piste.evaluation.running import METRICS, make_plan, opened, run
-from piste.evaluation.telling import SavedTeller
-from piste.evaluation.trial import Court
+from piste.evaluation.robust.telling import SavedTeller
 from piste.explaining import CacheOption
 from piste.explanation import Explanation
 from piste.storage import read

@@ -10,11 +10,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from piste.errors import PisteError
-from piste.evaluation import figures
 from piste.evaluation.bootstrap import interval
-from piste.evaluation.dots import Scale
+from piste.evaluation.report import figures
+from piste.evaluation.report.dots import Scale
+from piste.evaluation.report.spreads import spread, spreads
 from piste.evaluation.results import Interval, Results, Row
-from piste.evaluation.spreads import spread, spreads
 from piste.show.families import family, styles
 from tests.evaluation.invented import METHODS, invented
 

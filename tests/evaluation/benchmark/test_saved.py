@@ -9,10 +9,10 @@ import pytest
 
 import piste
 from piste import PisteError
-from piste.evaluation.data import Example
+from piste.evaluation.benchmark.saved import evaluate_saved, read_explanations
+from piste.evaluation.examples.data import Example
+from piste.evaluation.examples.marks import Marks
 from piste.evaluation.judging import judge
-from piste.evaluation.marks import Marks
-from piste.evaluation.saved import evaluate_saved, read_explanations
 
 TEXTS = ("one two three four", "five six seven eight nine")
 

@@ -16,14 +16,14 @@ from rich.text import Text
 
 import piste
 from piste import PisteError
-from piste.evaluation import telling
-from piste.evaluation.data import Example
-from piste.evaluation.entries import make_entries, split_names
+from piste.evaluation.benchmark.entries import make_entries, split_names
+from piste.evaluation.benchmark.running import evaluate
+from piste.evaluation.benchmark.store import ROWS, RUN, read_results
+from piste.evaluation.examples.data import Example
 from piste.evaluation.metrics import NaiveBayes, naive_bayes_table
 from piste.evaluation.results import Results
-from piste.evaluation.running import evaluate
-from piste.evaluation.seeds import derive
-from piste.evaluation.store import ROWS, RUN, read_results
+from piste.evaluation.robust import telling
+from piste.evaluation.robust.seeds import derive
 from piste.methods.occlusion import OcclusionMethod
 
 WORDS = ("good", "bad", "wonderful", "dull", "the", "film", "and", "plot", "never", "ends")
@@ -130,7 +130,7 @@ def test_killed_in_the_middle_and_resumed(classifier, examples, tmp_path, monkey
 KILLED = """
 import os, signal, sys
 import piste
-from piste.evaluation.running import evaluate
+from piste.evaluation.benchmark.running import evaluate
 
 def count(texts):
     if sys.argv[2] == "kill" and any("seven" in text for text in texts):
@@ -336,7 +336,7 @@ def test_rationales_and_word_counts_come_from_the_data(classifier, tmp_path: Pat
     ]
     file = tmp_path / "data.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    from piste.evaluation.data import read_data
+    from piste.evaluation.examples.data import read_data
 
     data = read_data(file, rationale="marks", shuffle=False)
     found = evaluate(
@@ -392,7 +392,7 @@ def test_a_full_disk_is_told_and_loses_nothing(classifier, examples, tmp_path, m
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("piste.evaluation.store.os.fsync", full)
+        patched.setattr("piste.evaluation.benchmark.store.os.fsync", full)
         with pytest.raises(PisteError, match="No space left"):
             run(classifier, examples, examples=2, folder=tmp_path, methods=["occlusion"])
     found = run(classifier, examples, examples=2, folder=tmp_path, methods=["occlusion"])
@@ -402,7 +402,7 @@ def test_a_full_disk_is_told_and_loses_nothing(classifier, examples, tmp_path, m
 def test_the_bar_counts_examples(classifier, examples, monkeypatch) -> None:
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=90)
-    monkeypatch.setattr("piste.evaluation.counting.Console", lambda **_: terminal)
+    monkeypatch.setattr("piste.evaluation.benchmark.counting.Console", lambda **_: terminal)
     run(classifier, examples, examples=3, methods=["occlusion"], progress=False)
     assert screen.getvalue() == ""
     run(classifier, examples, examples=3, methods=["occlusion"], progress=True)

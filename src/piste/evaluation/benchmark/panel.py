@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 from piste.classifiers import Classifier
 from piste.errors import PisteError, shorten
-from piste.evaluation.data import Example
+from piste.evaluation.examples.data import Example
 from piste.evaluation.judging import figures_of
 from piste.evaluation.metrics import METRICS, Figure, Metric, NaiveBayes, make, naive_bayes_table
-from piste.evaluation.robustness import RETELLINGS, Retelling
+from piste.evaluation.robust.metrics import RETELLINGS, Retelling
 
 MetricOption: TypeAlias = str | Metric | Retelling
 

@@ -12,14 +12,14 @@ from piste.classifiers import Classifier, load
 from piste.classifiers.base import check_choices
 from piste.engine import AnswerCache, ProgressOption
 from piste.errors import PisteError
-from piste.evaluation.counting import ExampleProgress
-from piste.evaluation.data import DataOption, Example, as_examples
-from piste.evaluation.entries import make_entries
-from piste.evaluation.panel import MetricOption, make_panel
+from piste.evaluation.benchmark.counting import ExampleProgress
+from piste.evaluation.benchmark.entries import make_entries
+from piste.evaluation.benchmark.panel import MetricOption, make_panel
+from piste.evaluation.benchmark.store import Plan, RunFolder
+from piste.evaluation.benchmark.trial import Court, Trial
+from piste.evaluation.examples.data import DataOption, Example, as_examples
 from piste.evaluation.results import Results, Row
-from piste.evaluation.store import Plan, RunFolder
-from piste.evaluation.telling import MethodTeller
-from piste.evaluation.trial import Court, Trial
+from piste.evaluation.robust.telling import MethodTeller
 from piste.explaining import CacheOption
 from piste.subject import LongChoice, Removal, UnitKind
 
@@ -52,7 +52,7 @@ def evaluate(
 ) -> Results:
     """Explain the same examples by all methods, and ask the classifier how faithful they are.
 
-    ``data`` is a file (see :func:`~piste.evaluation.data.read_data`), or a list of examples or
+    ``data`` is a file (see :func:`~piste.evaluation.read_data`), or a list of examples or
     texts, of which the first ``examples`` are taken. A method is a name, ``name:score`` (the same
     explanation judged by another score) or ``name[option=value]``; every method with such an
     option gets the same ``samples``. The metrics "stability", "equal_inputs" and "sanity"

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from piste.errors import PisteError, shorten
-from piste.evaluation.files import Table, read_table
-from piste.evaluation.marks import Marks, read_marks
+from piste.evaluation.examples.files import Table, read_table
+from piste.evaluation.examples.marks import Marks, read_marks
 from piste.methods.base import check_count
 from piste.subject import TextInput
 

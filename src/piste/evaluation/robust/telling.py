@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from piste.classifiers import Classifier
 from piste.engine import AnswerCache
 from piste.errors import PisteError
-from piste.evaluation.data import Example
-from piste.evaluation.entries import Entry
-from piste.evaluation.robustness import Told
-from piste.evaluation.seeds import derive
+from piste.evaluation.benchmark.entries import Entry
+from piste.evaluation.examples.data import Example
+from piste.evaluation.robust.metrics import Told
+from piste.evaluation.robust.seeds import derive
 from piste.explaining import explain
 from piste.explanation import Explanation
 from piste.subject import TextInput

@@ -13,11 +13,11 @@ import numpy as np
 
 from piste.classifiers import Classifier
 from piste.evaluation.metrics.base import Figure
-from piste.evaluation.randomised import randomised
 from piste.evaluation.recovery import Recovered, recovery
-from piste.evaluation.seeds import derive
-from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
-from piste.evaluation.swaps import Swapped, swap
+from piste.evaluation.robust.randomised import randomised
+from piste.evaluation.robust.seeds import derive
+from piste.evaluation.robust.similarity import agreement, rank_agreement, top_overlap
+from piste.evaluation.robust.swaps import Swapped, swap
 from piste.explanation import Explanation
 from piste.methods.base import check_count
 from piste.subject import TextInput

@@ -8,9 +8,9 @@ import pytest
 
 from piste.errors import PisteError
 from piste.evaluation.bootstrap import summary
-from piste.evaluation.page import to_html
+from piste.evaluation.report.page import to_html
+from piste.evaluation.report.standings import headline, main_figures, sentences, standing
 from piste.evaluation.results import Figure, Results, Row
-from piste.evaluation.standings import headline, main_figures, sentences, standing
 from tests.evaluation.invented import METHODS, invented
 from tests.show.test_html import Page
 

@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from piste.evaluation.bootstrap import summary
+from piste.evaluation.report.standings import Summary, main_figures, places, ranked, sign, standing
 from piste.evaluation.results import Interval, Results
-from piste.evaluation.standings import Summary, main_figures, places, ranked, sign, standing
 from piste.show import dotlabels, measures
 from piste.show.canvas import FAINT, INK, RULE, entitled, panels, plain_ticks
 from piste.show.families import FAMILIES, Style, family, styles

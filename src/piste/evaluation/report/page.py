@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from piste.evaluation import figures
 from piste.evaluation.bootstrap import differences, summary
-from piste.evaluation.results import Difference, Interval, Results
-from piste.evaluation.standings import (
+from piste.evaluation.report import figures
+from piste.evaluation.report.standings import (
     Standing,
     Summary,
     bounds,
@@ -24,6 +23,7 @@ from piste.evaluation.standings import (
     table_figures,
     verdict,
 )
+from piste.evaluation.results import Difference, Interval, Results
 from piste.show import measures, pages
 from piste.show.families import styles
 from piste.show.inline import colours, inline

@@ -12,7 +12,7 @@ import pytest
 
 import piste
 from piste import PisteError
-from piste.evaluation.data import Example, as_examples, read_data
+from piste.evaluation.examples.data import Example, as_examples, read_data
 
 ROWS: list[dict[str, Any]] = [
     {"text": f"review number {n}, with “quotes”,\nand {'more ' * n}lines", "label": int(n >= 10)}

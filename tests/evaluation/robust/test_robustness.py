@@ -12,12 +12,12 @@ import torch
 
 import piste
 from piste import PisteError
-from piste.evaluation.randomised import randomised, shuffled
+from piste.evaluation.benchmark.running import evaluate
 from piste.evaluation.recovery import Additive, SoftMean, recovery, recovery_table
-from piste.evaluation.robustness import RETELLINGS, Stability
-from piste.evaluation.running import evaluate
-from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
-from piste.evaluation.swaps import SWAPS, swap
+from piste.evaluation.robust.metrics import RETELLINGS, Stability
+from piste.evaluation.robust.randomised import randomised, shuffled
+from piste.evaluation.robust.similarity import agreement, rank_agreement, top_overlap
+from piste.evaluation.robust.swaps import SWAPS, swap
 
 WEIGHTS = {"like": 2.0, "film": -1.0, "movie": -1.0, "really": 0.5, "not": 3.0, "n't": 3.0}
 
@@ -48,7 +48,7 @@ def test_stability_of_methods_without_chance_and_of_pure_chance() -> None:
 
 
 def test_stability_is_the_mean_over_all_pairs_of_seeds(monkeypatch) -> None:
-    from piste.evaluation import telling
+    from piste.evaluation.robust import telling
 
     made: list[Any] = []
     explain = telling.explain

@@ -1,0 +1,1 @@
+"""All methods on the same examples: planning, running, stopping and going on."""

@@ -1,0 +1,1 @@
+"""Reading labelled texts: files, columns, what people marked."""

@@ -1,0 +1,1 @@
+"""What must not change an explanation, and what must: seeds, equal texts, shuffled weights."""
