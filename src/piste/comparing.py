@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from piste.classifiers import load
+from piste.engine import CacheOption
 from piste.errors import PisteError
-from piste.explaining import CacheOption, Samples, explain
+from piste.explaining import Samples, explain
 from piste.explanation import Explanation
 from piste.methods import METHODS, options_of
 from piste.subject import LongChoice, Removal, TextInput, UnitKind

@@ -6,16 +6,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
 from piste.classifiers import Classifier, load
-from piste.engine import AnswerCache, Engine, Progress, ProgressOption
+from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, Task, make
@@ -24,7 +22,6 @@ from piste.subject import LongChoice, Removal, Sequence1D, Subject, TextInput, U
 from piste.target import TargetChoice, probabilities, resolve
 
 Samples: TypeAlias = int | Literal["auto"] | None
-CacheOption: TypeAlias = str | Path | AnswerCache | None
 Plan: TypeAlias = list[Sequence1D]
 
 # Units asked about in one wave of inputs: many batches, and a few hundred megabytes at most.
@@ -112,17 +109,10 @@ def explain(
             subjects.append(_bind(loaded, one, chosen, units=units, long=long, removal=removal))
         except PisteError as problem:
             raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
-    with Progress(progress) as shown, _opened(cache) as kept:
+    with Progress(progress) as shown, opened(cache) as kept:
         run = _Run(loaded, chosen, subjects, target, seed, Engine(loaded, shown, kept))
         explanations = run.explain()
     return explanations if several else explanations[0]
-
-
-def _opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
-    """A cache of the user's stays open; one that is made for this run is closed after it."""
-    if cache is None or isinstance(cache, AnswerCache):
-        return nullcontext(cache)
-    return AnswerCache(cache)
 
 
 def _bind(classifier: Classifier, input: TextInput, method: Method, **how: Any) -> Subject:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from piste.classifiers import Classifier, load
-from piste.engine import AnswerCache, Engine, Progress, ProgressOption
+from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError, shorten
 from piste.evaluation.metrics import FAITHFULNESS, Answers, Case, Figure, Metric, make
 from piste.evaluation.results import Row
-from piste.explaining import CacheOption
 from piste.explanation import Explanation
 from piste.methods.base import check_count
 from piste.subject import UNIT_KINDS, Sequence1D, Subject, Unit
@@ -77,7 +75,7 @@ def judge(
     given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
     trials = _trials(loaded, given, score, _masks(given, rationales), examples, seed)
     rows: dict[int, Row] = {}
-    with Progress(progress) as shown, _opened(cache) as kept:
+    with Progress(progress) as shown, opened(cache) as kept:
         engine = Engine(loaded, shown, kept)
         for wave in _waves(trials, chosen):
             asked = [
@@ -201,13 +199,6 @@ def _check_outputs(classifier: Classifier, explanation: Explanation) -> None:
 
 def _spans(units: Sequence[Unit]) -> tuple[tuple[int, int, int], ...]:
     return tuple((unit.segment, unit.start, unit.end) for unit in units)
-
-
-def _opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
-    """A cache of the user's stays open; one that is made for this call is closed after it."""
-    if cache is None or isinstance(cache, AnswerCache):
-        return nullcontext(cache)
-    return AnswerCache(cache)
 
 
 def _waves(trials: Sequence[_Trial], metrics: Sequence[Metric]) -> Iterator[list[_Trial]]:

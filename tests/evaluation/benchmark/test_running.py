@@ -16,13 +16,13 @@ from rich.text import Text
 
 import piste
 from piste import PisteError
+from piste.evaluation.benchmark import telling
 from piste.evaluation.benchmark.entries import make_entries, split_names
 from piste.evaluation.benchmark.running import evaluate
 from piste.evaluation.benchmark.store import ROWS, RUN, read_results
 from piste.evaluation.examples.data import Example
 from piste.evaluation.metrics import NaiveBayes, naive_bayes_table
 from piste.evaluation.results import Results
-from piste.evaluation.robust import telling
 from piste.evaluation.robust.seeds import derive
 from piste.methods.occlusion import OcclusionMethod
 

@@ -48,7 +48,7 @@ def test_stability_of_methods_without_chance_and_of_pure_chance() -> None:
 
 
 def test_stability_is_the_mean_over_all_pairs_of_seeds(monkeypatch) -> None:
-    from piste.evaluation.robust import telling
+    from piste.evaluation.benchmark import telling
 
     made: list[Any] = []
     explain = telling.explain

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from piste.classifiers import Classifier, load
 from piste.classifiers.base import check_choices
-from piste.engine import AnswerCache, ProgressOption
+from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError
 from piste.evaluation.benchmark.counting import ExampleProgress
 from piste.evaluation.benchmark.entries import make_entries
 from piste.evaluation.benchmark.panel import MetricOption, make_panel
 from piste.evaluation.benchmark.store import Plan, RunFolder
+from piste.evaluation.benchmark.telling import MethodTeller
 from piste.evaluation.benchmark.trial import Court, Trial
 from piste.evaluation.examples.data import DataOption, Example, as_examples
 from piste.evaluation.results import Results, Row
-from piste.evaluation.robust.telling import MethodTeller
-from piste.explaining import CacheOption
 from piste.subject import LongChoice, Removal, UnitKind
 
 METHODS = ("slalom", "lime", "kernel_shap", "random")
@@ -167,10 +165,3 @@ def _get_acquainted(
         except PisteError:
             continue
         return
-
-
-def opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
-    """A cache of the user's stays open; one that is made for this run is closed after it."""
-    if cache is None or isinstance(cache, AnswerCache):
-        return nullcontext(cache)
-    return AnswerCache(cache)

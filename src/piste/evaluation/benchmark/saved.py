@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from piste.classifiers import Classifier, load
-from piste.engine import ProgressOption
+from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError, shorten
 from piste.evaluation.benchmark.entries import Entry, check_once, split_names
 from piste.evaluation.benchmark.panel import MetricOption, make_panel
-from piste.evaluation.benchmark.running import METRICS, make_plan, opened, run
+from piste.evaluation.benchmark.running import METRICS, make_plan, run
+from piste.evaluation.benchmark.telling import SavedTeller
 from piste.evaluation.benchmark.trial import Court
 from piste.evaluation.examples.data import Example
 from piste.evaluation.judging import bind
 from piste.evaluation.results import Results
-from piste.evaluation.robust.telling import SavedTeller
-from piste.explaining import CacheOption
 from piste.explanation import Explanation
 from piste.storage import read
 from piste.subject import TextInput

@@ -13,11 +13,11 @@ from piste.engine import AnswerCache
 from piste.errors import PisteError
 from piste.evaluation.benchmark.entries import Entry
 from piste.evaluation.benchmark.panel import Panel
+from piste.evaluation.benchmark.telling import Teller
 from piste.evaluation.examples.data import Example
 from piste.evaluation.judging import judge
 from piste.evaluation.results import Row
 from piste.evaluation.robust.seeds import derive
-from piste.evaluation.robust.telling import Teller
 from piste.explanation import Explanation
 
 
