@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from piste.classifiers import load
 from piste.engine import CacheOption
 from piste.errors import PisteError
-from piste.explaining import Samples, explain
+from piste.explaining import explain
 from piste.explanation import Explanation
-from piste.methods import METHODS, options_of
+from piste.methods import METHODS
 from piste.subject import LongChoice, Removal, TextInput, UnitKind
 from piste.target import TargetChoice
 
@@ -88,7 +88,7 @@ def compare(
     *,
     target: TargetChoice = None,
     units: UnitKind = "words",
-    samples: Samples = None,
+    samples: int | None = None,
     seed: int = 0,
     long: LongChoice = "error",
     removal: Removal = "delete",
@@ -97,46 +97,44 @@ def compare(
 ) -> Comparison:
     """Explain one input by several methods with the same budget, judged by the same questions.
 
-    ``samples`` goes to every method that has such an option; ``options`` holds further ones by
-    method. Without ``methods`` some usual ones are taken, and those that can't explain this
-    classifier are skipped; a method that was asked for and can't is an error.
+    A method is a name, ``name:score`` or ``name[option=value]``. ``samples`` goes to every method
+    that has such an option; ``options`` holds further ones by method. Without ``methods`` some
+    usual ones are taken, and those that can't explain this classifier are skipped; a method that
+    was asked for and can't is an error.
     """
     from piste.evaluation import judge
+    from piste.evaluation.benchmark.entries import make_entries
 
+    if isinstance(methods, str):
+        raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
     loaded = load(classifier)
-    given = options or {}
+    how: dict[str, Any] = {"units": units, "long": long, "removal": removal, "cache": cache}
+    told: dict[str, Explanation] = {}
     found: dict[str, Explanation] = {}
     skipped: dict[str, str] = {}
-    for name in _unique(methods or DEFAULT_METHODS):
-        own = dict(given.get(name, {}))
-        if samples is not None and "samples" in options_of(name):
-            own.setdefault("samples", samples)
+    for entry in make_entries(methods or DEFAULT_METHODS, samples, options):
         try:
-            found[name] = explain(
-                loaded,
-                input,
-                method=name,
-                target=target,
-                units=units,
-                seed=seed,
-                long=long,
-                removal=removal,
-                cache=cache,
-                **own,
-            )
+            if entry.telling not in told:
+                told[entry.telling] = explain(
+                    loaded,
+                    input,
+                    method=entry.method,
+                    target=target,
+                    seed=seed,
+                    **how,
+                    **entry.options,
+                )
+            one = told[entry.telling]
+            one.score(entry.score)  # refuses a score that isn't there
+            ranking = entry.score or one.ranking
+            found[entry.label] = replace(one, method=entry.label, ranking=ranking)
         except PisteError as problem:
-            if methods is not None or METHODS[name].needs == "answers":
+            if methods is not None or METHODS[entry.method].needs == "answers":
                 raise
-            skipped[name] = str(problem)
+            skipped[entry.label] = str(problem)
     rows = judge(loaded, list(found.values()), ["deletion", "fidelity"], seed=seed + 1, cache=cache)
     verdicts = {
         name: MappingProxyType({figure: row.figures[figure] for figure in VERDICTS})
         for name, row in zip(found, rows, strict=True)
     }
     return Comparison(MappingProxyType(found), MappingProxyType(verdicts), skipped)
-
-
-def _unique(methods: Sequence[str]) -> list[str]:
-    if isinstance(methods, str):
-        raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
-    return list(dict.fromkeys(methods))

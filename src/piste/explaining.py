@@ -26,6 +26,8 @@ Plan: TypeAlias = list[Sequence1D]
 
 # Units asked about in one wave of inputs: many batches, and a few hundred megabytes at most.
 _WAVE = 1_000_000
+# Inputs in a wave: a method that asks step by step holds a thread for each.
+_MOST_INPUTS = 128
 _SOLVERS = os.cpu_count() or 1
 
 
@@ -111,7 +113,11 @@ def explain(
             raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
     with Progress(progress) as shown, opened(cache) as kept:
         run = _Run(loaded, chosen, subjects, target, seed, Engine(loaded, shown, kept))
-        explanations = run.explain()
+        try:
+            explanations = run.explain()
+        finally:
+            for task in run.tasks:
+                task.clear()  # also after a failure: a method may hold a thread
     return explanations if several else explanations[0]
 
 
@@ -173,7 +179,8 @@ class _Run:
         for number in range(len(self.tasks)):
             plans[number] = self._begin(number)
             size += sum(map(len, plans[number]))
-            if size >= _WAVE or number == len(self.tasks) - 1:
+            last = number == len(self.tasks) - 1
+            if size >= _WAVE or len(plans) >= _MOST_INPUTS or last:
                 yield plans
                 plans, size = {}, 0
 

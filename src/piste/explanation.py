@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+UNDIRECTED = ("importance", "sensitivity")
+"""Scores that say how much a unit counts, but not which way."""
+
 FORMAT = 1
 """Version of the stored form; raised when a reader of older files needs to know."""
 
@@ -148,6 +151,15 @@ class Explanation:
             )
         scores = self.scores[name]
         return scores if scores.ndim == 1 else scores[:, self._class(label)]
+
+    def size(self, name: str | None = None, label: str | int | None = None) -> Floats:
+        """How much units count by a score, whichever way: |score|.
+
+        Scores without a direction are left as they are: an importance is a log-weight, of which
+        a very negative one says that the unit hardly counts.
+        """
+        scores = self.score(name, label)
+        return scores if (name or self.ranking) in UNDIRECTED else np.abs(scores)
 
     def error(self, name: str | None = None, label: str | int | None = None) -> Floats:
         """The standard errors that belong to :meth:`score`."""

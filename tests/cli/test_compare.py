@@ -53,7 +53,8 @@ def test_json_holds_everything(monkeypatch: Any, capsys: Any) -> None:
     [
         (["--methods", "slalom,lima"], "method='lima' is unknown"),
         (["--removal", "burn"], "removal='burn' is unknown"),
-        (["--methods", "lime", "--samples", "many"], "a whole number or auto"),
+        (["--methods", "lime", "--samples", "0"], "samples=0 is wrong"),
+        (["--methods", "slalom:weight"], "no score 'weight'"),
     ],
 )
 def test_mistakes_get_one_sentence(
@@ -76,6 +77,16 @@ def test_usual_methods_that_can_not_are_skipped_and_chosen_ones_refused() -> Non
         piste.compare(count, "one two", ["gradient"])
     with pytest.raises(PisteError, match="list of names"):
         piste.compare(count, "one two", "slalom")  # type: ignore[arg-type]
+
+
+def test_options_and_scores_are_read_from_names(reviews: Any) -> None:
+    names = ["slalom", "slalom:value", "slalom[sampler=short]", "integrated_gradients[steps=8]"]
+    comparison = piste.compare(reviews, REVIEW, names, samples=80)
+    assert list(comparison.explanations) == names
+    assert comparison.explanations["slalom:value"].ranking == "value"
+    assert comparison.explanations["slalom[sampler=short]"].settings["sampler"] == "short"
+    page = comparison.to_html()
+    assert all(name in page for name in names)
 
 
 def test_all_are_judged_by_the_same_questions(reviews: Any) -> None:

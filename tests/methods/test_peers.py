@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -66,9 +68,13 @@ def test_every_method_there_is_is_listed() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_same_seed_gives_the_same_result_and_another_one_may_not(name: str, bert: Any) -> None:
-    one, same = (piste.explain(bert, TEXT, method=name, **few(name)) for _ in range(2))
+    one, same, other = (
+        piste.explain(bert, TEXT, method=name, seed=seed, **few(name)) for seed in (0, 0, 1)
+    )
     for score in one.scores:
         assert np.array_equal(one.scores[score], same.scores[score])
+    draws = name in ("slalom", "lime", "kernel_shap", "permutation_shap", "linear", "smoothgrad")
+    assert np.allclose(one.score(), other.score(), 1e-4) == (not draws and name != "random")
     assert one.method == name
     assert one.calls == same.calls > 0
     assert np.isfinite(one.fidelity.r2)
@@ -100,8 +106,8 @@ def test_the_telling_word_comes_out_on_top(
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_predictions_are_sums(name: str, bert: Any) -> None:
     e = piste.explain(bert, TEXT, method=name, **few(name))
-    scores, n = e.scores["attribution"], len(e)
-    assert e.ranking == "attribution"
+    scores, n = e.score(), len(e)
+    assert e.ranking == ("sensitivity" if name == "gradient" else "attribution")
     nothing = e.predict([])
     assert e.predict([2, 5]) == pytest.approx(nothing + scores[2] + scores[5])
     if name not in ("lime", "linear"):  # those are fitted; all others add up to the answer
@@ -163,7 +169,7 @@ def test_lime_agrees_with_the_library_on_the_same_questions() -> None:
         return np.stack([-numbers, numbers], axis=1)
 
     theirs = LimeTextExplainer(random_state=state, split_expression=str.split).explain_instance(
-        " ".join(words), answer, labels=(1,), num_features=n, num_samples=200
+        " ".join(words), answer, labels=(1,), num_features=n, num_samples=201
     )
     weights = dict(theirs.as_list(label=1))
     np.testing.assert_allclose(found.scores, [weights[word] for word in words])
@@ -198,7 +204,8 @@ def test_shap_values_share_out_the_answer(name: str) -> None:
 def test_the_budget_is_kept(reviews: Any) -> None:
     for name in ("lime", "kernel_shap", "partition_shap", "permutation_shap", "linear", "slalom"):
         e = piste.explain(reviews, REVIEW, method=name, samples=200)
-        assert 100 <= e.calls <= 200, name
+        least = 150 if name == "permutation_shap" else 170  # it only takes whole walks
+        assert least <= e.calls <= 200, (name, e.calls)
 
 
 @pytest.mark.parametrize("name", BLACK_BOX)
@@ -267,6 +274,41 @@ def test_an_abandoned_conversation_ends_its_thread() -> None:
     assert not thread.is_alive()
 
 
+def test_a_failed_run_leaves_no_thread(reviews: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = threading.active_count()
+
+    def fail(self: Any, questions: Any) -> Any:
+        if len(questions) > 40:
+            raise ZeroDivisionError
+        return answer(self, questions)
+
+    answer = type(reviews).answer
+    monkeypatch.setattr(type(reviews), "answer", fail)
+    with pytest.raises(ZeroDivisionError):
+        piste.explain(reviews, [REVIEW, REVIEW + " Good."], method="lime", samples=300)
+    for _ in range(100):
+        if threading.active_count() <= before:
+            break
+        time.sleep(0.05)
+    assert threading.active_count() <= before
+
+
+def test_what_was_asked_again_is_no_proof() -> None:
+    e = piste.explain(lambda texts: [len(t) for t in texts], "a bb c d ee f", method="lime")
+    assert e.fidelity.questions < 10  # of six units nearly every subset was fitted to
+
+
+def test_a_library_that_breaks_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    import shap
+
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("singular")
+
+    monkeypatch.setattr(shap.KernelExplainer, "shap_values", broken)
+    with pytest.raises(PisteError, match=r"'kernel_shap' failed in the library.*singular"):
+        piste.explain(lambda texts: [len(t) for t in texts], "a bb c", method="kernel_shap")
+
+
 def test_interleaved_conversations_draw_their_own_numbers() -> None:
     def work(game: Any) -> list[float]:
         drawn = []
@@ -290,6 +332,8 @@ def test_interleaved_conversations_draw_their_own_numbers() -> None:
 def test_options_are_checked() -> None:
     for name, options, words in (
         ("lime", {"samples": 0}, "whole number"),
+        ("lime", {"kernel_width": "wide"}, "a number above 0"),
+        ("kernel_shap", {"l1_reg": "some"}, "num_features"),
         ("integrated_gradients", {"steps": -1}, "whole number"),
         ("integrated_gradients", {"baseline": "noise"}, "choose auto, pad, mask, zero"),
         ("smoothgrad", {"noise": -1}, "a number from 0"),

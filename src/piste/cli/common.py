@@ -55,21 +55,10 @@ def start() -> Any:
 
 
 def names(text: str | None) -> list[str] | None:
-    """Names with commas between them; commas inside brackets belong to a name.
+    """Names with commas between them, or None."""
+    from piste.evaluation.benchmark.entries import split_names
 
-    >>> names("slalom[sampler=short,samples=99], lime")
-    ['slalom[sampler=short,samples=99]', 'lime']
-    """
-    if text is None:
-        return None
-    found, depth = [""], 0
-    for letter in text:
-        depth += (letter == "[") - (letter == "]")
-        if letter == "," and depth == 0:
-            found.append("")
-        else:
-            found[-1] += letter
-    return [name.strip() for name in found if name.strip()]
+    return None if text is None else split_names(text)
 
 
 def read_text(text: str | None, file: Path | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,7 +109,7 @@ def evaluate(
         lent = [] if data is None else read_data(data, split=split, **columns)
         found = evaluate_saved(classifier, explanations, methods=methods, data=lent, **shared)
     else:
-        from piste.evaluation.benchmark.running import METHODS
+        from piste.evaluation.benchmark.running import DEFAULT_METHODS
         from piste.evaluation.benchmark.running import evaluate as run
 
         assert data is not None
@@ -118,7 +119,7 @@ def evaluate(
         found = run(
             classifier,
             chosen,
-            methods=METHODS if methods is None else methods,
+            methods=DEFAULT_METHODS if methods is None else methods,
             examples=examples,
             samples=samples,
             save_explanations=save_explanations,
@@ -130,7 +131,7 @@ def evaluate(
 
 
 def _about(data: Path | None, split: str | None, words: tuple[int, int | None]) -> dict[str, Any]:
-    found: dict[str, Any] = {"command": " ".join(["piste", *sys.argv[1:]])}
+    found: dict[str, Any] = {"command": shlex.join(["piste", *sys.argv[1:]])}
     if data is not None:
         found["data"] = data.name if split is None else f"{data.name} ({split})"
         found["data_file"], found["words"] = str(data), list(words)

@@ -22,7 +22,7 @@ ScoreChoice: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 """Which scores rank the units: one, several, or some by method; None is the method's own."""
 
 RUNTIME = (
-    Figure("seconds", "time the explanation took", "lower"),
+    Figure("seconds", "time the explanation took", "lower", "median"),
     Figure("calls", "questions the explanation asked the model", "lower"),
 )
 """Figures every row has, whatever is measured."""

@@ -19,6 +19,10 @@ FORMAT = 1
 """Version of the stored form of results and run folders."""
 
 
+LEAST_EXAMPLES = 6
+"""With fewer no difference is called clear."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One method on one example."""
@@ -84,8 +88,12 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves zero out: only then the two are called different."""
-        return self.interval.low > 0 or self.interval.high < 0
+        """Whether the interval leaves zero out: only then the two are called different.
+
+        Never with fewer than six examples, of which chance alone often makes all agree.
+        """
+        enough = self.interval.examples >= LEAST_EXAMPLES
+        return enough and (self.interval.low > 0 or self.interval.high < 0)
 
 
 @dataclass(frozen=True)

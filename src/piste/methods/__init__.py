@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from piste.errors import PisteError
+from piste.errors import PisteError, need
 from piste.methods.attnlrp import AttnLRP
 from piste.methods.base import Method, Solution, Task
 from piste.methods.controls import RandomMethod, ZeroMethod
@@ -54,6 +54,8 @@ def make(name: str, options: Mapping[str, Any]) -> Method:
                 f"The method {name!r} has no option {option!r}: it has {', '.join(known)}."
             )
     method: Method = METHODS[name](**options)
+    if method.library:  # now, so that a missing one is told early and importing takes no one's time
+        need(method.library, "peers", f"The method {name!r}")
     return method
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from piste.classifiers.inside import Inside
+from piste.errors import PisteError, shorten
 from piste.methods.base import (
     Floats,
     Method,
@@ -24,7 +25,6 @@ from piste.slalom import sampling
 from piste.subject import Sequence1D
 from piste.surrogates import AdditiveSurrogate
 
-SCORE = "attribution"
 _MOST_STAND_INS = 8
 
 
@@ -41,6 +41,9 @@ class Found:
 class AdditiveMethod(Method):
     """One score per unit; the explanation predicts base + sum of the scores of units kept."""
 
+    score: ClassVar[str] = "attribution"
+    """What its score is called."""
+
     def options(self) -> dict[str, Any]:
         """The options as they were given, for the result."""
         return dict(vars(self))
@@ -55,23 +58,30 @@ class AdditiveMethod(Method):
         return list(drawn)
 
     def solution(self, task: Task, found: Found) -> Solution:
+        """Scores, sum and verdict; held-out questions that were asked again don't count."""
         held = task.memory["held_out"]
         base = np.asarray(found.base, dtype=np.float64)
         surrogate = AdditiveSurrogate(
-            float(base) if base.ndim == 0 else tuple(map(float, base)), SCORE
+            float(base) if base.ndim == 0 else tuple(map(float, base)), self.score
         )
-        scores = {SCORE: np.asarray(found.scores, dtype=np.float64)}
-        kept = np.zeros((held, len(task.subject)))
-        for row, sequence in zip(kept, task.sequences, strict=False):
-            row[np.asarray(sequence, dtype=int)] = 1.0
-        answered = task.target(task.logits[:held]) if held else np.empty(0)
+        scores = {self.score: np.asarray(found.scores, dtype=np.float64)}
+        asked = {sampling.key_of(np.asarray(one)) for one in task.sequences[held:]}
+        rows = [
+            row
+            for row, one in enumerate(task.sequences[:held])
+            if sampling.key_of(np.asarray(one)) not in asked
+        ]
+        kept = np.zeros((len(rows), len(task.subject)))
+        for place, row in enumerate(rows):
+            kept[place, np.asarray(task.sequences[row], dtype=int)] = 1.0
+        answered = task.target(task.logits[rows]) if rows else np.empty(0)
         return Solution(
             scores=scores,
             errors={},
             surrogate=surrogate,
             fidelity=measure_fidelity(surrogate.predict(scores, kept), answered),
-            settings=self.options() | found.more | {"held_out": held},
-            ranking=SCORE,
+            settings=self.options() | found.more | {"held_out": len(rows)},
+            ranking=self.score,
         )
 
     def around_the_whole(self, task: Task, scores: Floats, **more: Any) -> Found:
@@ -81,10 +91,33 @@ class AdditiveMethod(Method):
 
 
 @dataclass(frozen=True)
+class CheckedMethod(AdditiveMethod):
+    """Needs few questions or none; ``held_out`` further ones are asked for the verdict only."""
+
+    held_out: int = 32
+
+    def __post_init__(self) -> None:
+        check_count("held_out", self.held_out, least=0)
+
+    def plan(self, task: Task) -> list[Sequence1D]:
+        if "held_out" in task.memory:
+            return []
+        count = held_out_share(10 * self.held_out, 2 * self.held_out, len(task.subject))
+        return [*self.ask_held_out(task, min(self.held_out, count)), *self.questions(task)]
+
+    def questions(self, task: Task) -> list[Sequence1D]:
+        """What the method itself asks."""
+        return []
+
+
+@dataclass(frozen=True)
 class CoalitionMethod(AdditiveMethod):
     """Asks about sets of units. ``samples`` counts the questions, held-out ones included."""
 
     samples: int | None = None
+
+    asks_nothing: ClassVar[bool] = True
+    """Whether it must know the answer without any unit, at whatever price."""
 
     def __post_init__(self) -> None:
         if self.samples is not None:
@@ -103,25 +136,34 @@ class CoalitionMethod(AdditiveMethod):
         if "held_out" not in memory:
             total = self.samples or default_samples(len(np.unique(task.subject.types)))
             first = self.ask_held_out(task, held_out_share(total, total, n))
-            nothing = _stand_ins(task)
+            nothing = _stand_ins(task) if self.asks_nothing or task.subject.can_be_empty else []
             memory["nothing"] = len(nothing)
             memory["budget"] = max(total - len(first) - len(nothing) - 1, 1)
-            return [*first, *nothing]
+            if first or nothing:
+                return [*first, *nothing]
         if "talk" not in memory:
             held = memory["held_out"]
-            few = task.target(task.logits[held : held + memory["nothing"]])
-            memory["empty"] = _nothing(few) if not task.subject.can_be_empty else few[0]
-            seed = int(task.rng.integers(2**31))
-            memory["talk"] = Conversation(
-                lambda game: self.explore(game, task, memory["budget"]), seed
-            )
+            if memory["nothing"]:
+                few = task.target(task.logits[held : held + memory["nothing"]])
+                memory["empty"] = _nothing(few) if not task.subject.can_be_empty else few[0]
+            seed, budget = int(task.rng.integers(2**31)), memory["budget"]
+            # The thread must not hold the memory, which holds the conversation: see its finalizer.
+            memory["talk"] = Conversation(lambda game: self.explore(game, task, budget), seed)
             return self._next(task, None)
         return self._next(task, self._answers(task))
 
     def _next(self, task: Task, answers: Floats | None) -> list[Sequence1D]:
         """Let the method go on until it asks something that is not known yet."""
         while True:
-            masks = task.memory["talk"].step(answers)
+            try:
+                masks = task.memory["talk"].step(answers)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+                if isinstance(problem, PisteError) or not self.library:
+                    raise
+                raise PisteError(
+                    f"The method {self.name!r} failed in the library it comes from: "
+                    f"{type(problem).__name__}: {shorten(str(problem), 120)}."
+                ) from problem
             if masks is None:
                 return []
             task.memory["asked"] = masks
@@ -135,10 +177,11 @@ class CoalitionMethod(AdditiveMethod):
         """Numbers for the masks asked last: fresh ones, and those of all units and of none."""
         masks: Masks = task.memory["asked"]
         sizes = masks.sum(axis=1)
-        empty = np.asarray(task.memory["empty"], dtype=np.float64)
-        numbers = np.empty((len(masks), *empty.shape))
-        numbers[sizes == 0] = empty
-        numbers[sizes == masks.shape[1]] = task.target(task.whole[None, :])[0]
+        whole = task.target(task.whole[None, :])[0]
+        numbers = np.empty((len(masks), *np.shape(whole)))
+        numbers[sizes == masks.shape[1]] = whole
+        if (sizes == 0).any():
+            numbers[sizes == 0] = task.memory["empty"]
         count = task.memory["fresh"] if fresh is None else fresh
         if count:
             asked = task.target(task.logits[-count:])
@@ -147,19 +190,14 @@ class CoalitionMethod(AdditiveMethod):
 
     def solve(self, task: Task) -> Solution:
         found: Found = task.memory["talk"].result
-        if not task.subject.can_be_empty:
+        if not task.subject.can_be_empty and task.memory["nothing"]:
             found.more["empty"] = "from single units and pairs: nothing can't be read here"
         return self.solution(task, found)
 
 
 @dataclass(frozen=True)
-class InsideMethod(AdditiveMethod):
-    """Looks inside the model. ``held_out`` questions are asked for the verdict only."""
-
-    held_out: int = 32
-
-    def __post_init__(self) -> None:
-        check_count("held_out", self.held_out, least=0)
+class InsideMethod(CheckedMethod):
+    """Looks inside the model."""
 
     @abstractmethod
     def look(self, inside: Inside, task: Task) -> Found:
@@ -169,12 +207,6 @@ class InsideMethod(AdditiveMethod):
         inside = task.subject.classifier.inside(task.subject, task.target)
         task.memory["found"] = self.look(inside, task)
         task.passes = inside.calls
-
-    def plan(self, task: Task) -> list[Sequence1D]:
-        if "held_out" in task.memory:
-            return []
-        count = held_out_share(10 * self.held_out, 2 * self.held_out, len(task.subject))
-        return self.ask_held_out(task, min(self.held_out, count))
 
     def solve(self, task: Task) -> Solution:
         return self.solution(task, task.memory["found"])

@@ -88,6 +88,8 @@ class Method(ABC):
     """One line for lists."""
     paper: ClassVar[str] = ""
     """Where it was published."""
+    library: ClassVar[str] = ""
+    """The module of another library that does the work, if one does."""
 
     @property
     def short_only(self) -> bool:
@@ -113,7 +115,11 @@ def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
         return Fidelity(float("nan"), float("nan"), len(answered))
     residual = float(((expected - answered) ** 2).sum())
     spread = float(((answered - answered.mean(axis=0)) ** 2).sum())
-    r2 = 1.0 - residual / spread if spread > 0 else (1.0 if residual < 1e-18 else float("nan"))
+    noise = 1e-24 * float((answered**2).sum())  # what rounding alone makes of equal numbers
+    if spread <= noise:
+        r2 = 1.0 if residual <= max(noise, 1e-18) else float("nan")
+    else:
+        r2 = 1.0 - residual / spread
     return Fidelity(r2, residual / answered.size, len(answered))
 
 

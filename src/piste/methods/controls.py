@@ -8,29 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from piste.methods.additive import AdditiveMethod
-from piste.methods.base import Floats, Solution, Task, check_count, held_out_share
-from piste.subject import Sequence1D
+from piste.methods.additive import CheckedMethod
+from piste.methods.base import Floats, Solution, Task
 
 
 @dataclass(frozen=True)
-class ControlMethod(AdditiveMethod):
-    """Scores that know nothing of the model; ``held_out`` questions show how little that is."""
-
-    held_out: int = 32
-
-    def __post_init__(self) -> None:
-        check_count("held_out", self.held_out, least=0)
+class ControlMethod(CheckedMethod):
+    """Scores that know nothing of the model."""
 
     @abstractmethod
     def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
         """Scores out of thin air."""
-
-    def plan(self, task: Task) -> list[Sequence1D]:
-        if "held_out" in task.memory:
-            return []
-        count = held_out_share(10 * self.held_out, 2 * self.held_out, len(task.subject))
-        return self.ask_held_out(task, min(self.held_out, count))
 
     def solve(self, task: Task) -> Solution:
         whole = task.target(task.whole[None, :])[0]

@@ -17,15 +17,15 @@ class Gradient(GradientMethod):
     """‖∂f/∂e_t‖₂ for every token t, summed over the tokens of a unit: how much, not which way."""
 
     name: ClassVar[str] = "gradient"
+    score: ClassVar[str] = "sensitivity"
     about: ClassVar[str] = "norm of the gradient at the unit's embedding (no direction)"
     paper: ClassVar[str] = "Simonyan et al., 2014"
+    library: ClassVar[str] = "captum.attr"
 
     def attribute(
         self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
     ) -> PerToken:
-        found = (
-            self.captum()
-            .Saliency(forward)
-            .attribute(embeddings.clone().requires_grad_(), abs=False)
-        )
+        from captum import attr
+
+        found = attr.Saliency(forward).attribute(embeddings.clone().requires_grad_(), abs=False)
         return found[0].norm(dim=-1), {}

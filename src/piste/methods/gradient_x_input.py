@@ -19,9 +19,12 @@ class GradientTimesInput(GradientMethod):
     name: ClassVar[str] = "gradient_x_input"
     about: ClassVar[str] = "gradient times embedding"
     paper: ClassVar[str] = "Shrikumar et al., 2017"
+    library: ClassVar[str] = "captum.attr"
 
     def attribute(
         self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
     ) -> PerToken:
-        found = self.captum().InputXGradient(forward).attribute(embeddings.clone().requires_grad_())
+        from captum import attr
+
+        found = attr.InputXGradient(forward).attribute(embeddings.clone().requires_grad_())
         return found[0].sum(dim=-1), {}

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from piste.classifiers.inside import Inside
-from piste.errors import need
 from piste.methods.additive import Found, InsideMethod
 from piste.methods.base import Floats, Task
 
@@ -31,10 +30,6 @@ class GradientMethod(InsideMethod):
         self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
     ) -> PerToken:
         """One number per token, and what else the result should say."""
-
-    def captum(self) -> Any:
-        """The library that knows how to differentiate."""
-        return need("captum.attr", "peers", f"The method {self.name!r}")
 
     def trace(self, task: Task) -> None:
         with torch.inference_mode(False):  # tensors made in that mode never get gradients

@@ -29,6 +29,7 @@ class IntegratedGradients(GradientMethod):
     name: ClassVar[str] = "integrated_gradients"
     about: ClassVar[str] = "gradients summed up on the way from a baseline to the input"
     paper: ClassVar[str] = "Sundararajan et al., ICML 2017"
+    library: ClassVar[str] = "captum.attr"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,17 +39,15 @@ class IntegratedGradients(GradientMethod):
     def attribute(
         self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
     ) -> PerToken:
+        from captum import attr
+
         baseline, used = self._baseline(embeddings, inside, task)
-        found, delta = (
-            self.captum()
-            .IntegratedGradients(forward)
-            .attribute(
-                embeddings,
-                baselines=baseline,
-                n_steps=self.steps,
-                internal_batch_size=max(2048 // embeddings.shape[1], 1),
-                return_convergence_delta=True,
-            )
+        found, delta = attr.IntegratedGradients(forward).attribute(
+            embeddings,
+            baselines=baseline,
+            n_steps=self.steps,
+            internal_batch_size=max(2048 // embeddings.shape[1], 1),
+            return_convergence_delta=True,
         )
         more = {"baseline_used": used, "convergence_delta": float(delta.reshape(-1)[0])}
         return found[0].sum(dim=-1), more

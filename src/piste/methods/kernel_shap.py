@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from piste.errors import need
+from piste.errors import PisteError
 from piste.methods.additive import CoalitionMethod, Found
 from piste.methods.base import Task
 from piste.methods.conversation import Game
@@ -17,23 +18,38 @@ from piste.methods.conversation import Game
 class KernelShapMethod(CoalitionMethod):
     """Removals drawn by the Shapley kernel, regression constrained to f(all) − f(none).
 
-    ``l1_reg`` is the library's selection of units before the regression; its own default,
-    "num_features(10)", gives all but ten units a score of zero. Here every unit gets one unless
-    you ask for it.
+    ``l1_reg`` is the library's selection of units before the regression: "bic", "aic",
+    "num_features(10)" (its own default, which gives all but ten units a score of zero), a
+    penalty, or False for none. The library draws removals with their complements, so n units
+    need more than 2n questions; "auto" selects by "bic" below 4n and not at all above.
     """
 
-    l1_reg: str | float | bool = False
+    l1_reg: str | float | bool = "auto"
 
     name: ClassVar[str] = "kernel_shap"
     about: ClassVar[str] = "Shapley values, estimated by weighted regression"
     paper: ClassVar[str] = "Lundberg & Lee, NeurIPS 2017"
+    library: ClassVar[str] = "shap"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.l1_reg
+        named = isinstance(given, str) and re.fullmatch(r"auto|aic|bic|num_features\(\d+\)", given)
+        if not named and (isinstance(given, str) or not given >= 0):
+            raise PisteError(
+                f"l1_reg={given!r} is unknown: choose auto, aic, bic, num_features(10), a number "
+                "from 0 on, or False."
+            )
 
     def explore(self, game: Game, task: Task, budget: int) -> Found:
-        shap = need("shap", "peers", "The method 'kernel_shap'")
+        import shap
+
         n = len(task.subject)
+        chosen = self.l1_reg
+        if chosen == "auto":
+            chosen = "bic" if n > 12 and budget < 4 * n else False
         explainer = shap.KernelExplainer(game, np.zeros((1, n)))
-        values = explainer.shap_values(
-            np.ones((1, n)), nsamples=budget, l1_reg=self.l1_reg, silent=True
-        )
+        values = explainer.shap_values(np.ones((1, n)), nsamples=budget, l1_reg=chosen, silent=True)
         scores = np.asarray(values, dtype=np.float64)[0]
-        return Found(scores, np.asarray(explainer.expected_value, dtype=np.float64), {})
+        more = {"l1_reg_used": chosen, "underdetermined": not chosen and 2 * n >= min(budget, 2**n)}
+        return Found(scores, np.asarray(explainer.expected_value, dtype=np.float64), more)

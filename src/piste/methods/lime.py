@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from piste.errors import need
+from piste.errors import PisteError
 from piste.methods.additive import CoalitionMethod, Found
 from piste.methods.base import Floats, Task
 from piste.methods.conversation import Game
@@ -15,7 +15,7 @@ from piste.methods.conversation import Game
 
 @dataclass(frozen=True)
 class LimeMethod(CoalitionMethod):
-    """Random removals, weighted by e^{−d²/width²} of their cosine distance d, ridge regression.
+    """Random removals, ridge regression, weights √e^{−(100 d)²/width²} of the cosine distance d.
 
     The library sees a text whose words are the units, so every unit is removed by itself;
     sampling, kernel and regression are its own.
@@ -26,9 +26,17 @@ class LimeMethod(CoalitionMethod):
     name: ClassVar[str] = "lime"
     about: ClassVar[str] = "weights of a local linear model"
     paper: ClassVar[str] = "Ribeiro et al., KDD 2016"
+    library: ClassVar[str] = "lime.lime_text"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        width = self.kernel_width
+        if isinstance(width, bool) or not isinstance(width, (int, float)) or not width > 0:
+            raise PisteError(f"kernel_width={width!r} is wrong: a number above 0 is wanted.")
 
     def explore(self, game: Game, task: Task, budget: int) -> Found:
-        lime_text = need("lime.lime_text", "peers", "The method 'lime'")
+        from lime import lime_text
+
         n = len(task.subject)
         places = {f"u{unit}": unit for unit in range(n)}
 
@@ -51,7 +59,7 @@ class LimeMethod(CoalitionMethod):
             answer,
             labels=tuple(range(classes)),
             num_features=n,
-            num_samples=max(budget, 2),
+            num_samples=budget + 1,  # the whole text is the first
         )
         scores = np.zeros((n, classes))
         for label in range(classes):

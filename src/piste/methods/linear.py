@@ -26,6 +26,7 @@ class LinearMethod(CoalitionMethod):
     sampler: str = "subsets"
 
     name: ClassVar[str] = "linear"
+    asks_nothing: ClassVar[bool] = False
     about: ClassVar[str] = "linear regression on random removals"
 
     def __post_init__(self) -> None:
@@ -34,12 +35,14 @@ class LinearMethod(CoalitionMethod):
 
     def explore(self, game: Game, task: Task, budget: int) -> Found:
         n = len(task.subject)
-        seen = {sampling.key_of(np.arange(n))}
+        seen = {sampling.key_of(np.asarray(one)) for one in task.sequences}
         drawn = sampling.draw(self.sampler, n, budget, task.rng, seen)
-        masks = np.ones((len(drawn) + 1, n), dtype=bool)  # the last row is the whole input
+        if task.subject.can_be_empty:
+            drawn = [*drawn, np.empty(0, dtype=np.int64)]
+        masks = np.zeros((len(drawn) + 1, n), dtype=bool)
         for row, kept in zip(masks, drawn, strict=False):
-            row[:] = False
             row[kept] = True
+        masks[-1] = True
         numbers = game(masks)
         weights, base, ridge = ridge_regression(masks.astype(np.float64), numbers)
         return Found(weights, base, {"ridge": ridge})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from piste.errors import need
 from piste.methods.additive import CoalitionMethod, Found
 from piste.methods.base import Floats, Task
 from piste.methods.conversation import Game
@@ -24,9 +23,11 @@ class PartitionShapMethod(CoalitionMethod):
     name: ClassVar[str] = "partition_shap"
     about: ClassVar[str] = "Owen values: Shapley values along a tree of neighbouring units"
     paper: ClassVar[str] = "Lundberg et al., shap; Owen, 1977"
+    library: ClassVar[str] = "shap"
 
     def explore(self, game: Game, task: Task, budget: int) -> Found:
-        shap = need("shap", "peers", "The method 'partition_shap'")
+        import shap
+
         n = len(task.subject)
         if n == 1:  # a tree needs two leaves
             both = game(np.array([[False], [True]]))
@@ -43,7 +44,7 @@ class PartitionShapMethod(CoalitionMethod):
 
 def _tree(task: Task) -> Floats:
     """The library's tree over the texts of the units, as a linkage matrix."""
-    text: Any = need("shap.maskers._text", "peers", "The method 'partition_shap'")
-    units = task.subject.units
-    words = [unit.text + " " for unit in units]  # a blank ends a word
-    return np.asarray(text.partition_tree(words, []), dtype=np.float64)
+    from shap.maskers._text import partition_tree
+
+    words = [unit.text + " " for unit in task.subject.units]  # a blank ends a word
+    return np.asarray(partition_tree(words, []), dtype=np.float64)

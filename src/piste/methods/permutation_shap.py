@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from piste.errors import need
 from piste.methods.additive import CoalitionMethod, Found
 from piste.methods.base import Task
 from piste.methods.conversation import Game
@@ -17,19 +16,21 @@ from piste.methods.conversation import Game
 class PermutationShapMethod(CoalitionMethod):
     """Units are added in a random order and taken away again; the mean of what each changes.
 
-    One walk asks 2n + 1 questions, the least it can do; as many walks are made as ``samples``
+    One walk asks 2n − 2 questions, the least it can do; as many walks are made as ``samples``
     allows.
     """
 
     name: ClassVar[str] = "permutation_shap"
     about: ClassVar[str] = "Shapley values, from walks through random orders of the units"
     paper: ClassVar[str] = "Lundberg et al., shap; Castro et al., 2009"
+    library: ClassVar[str] = "shap"
 
     def explore(self, game: Game, task: Task, budget: int) -> Found:
-        shap = need("shap", "peers", "The method 'permutation_shap'")
+        import shap
+
         n = len(task.subject)
         walk = 2 * n + 1
-        walks = max(budget // walk, 1)
+        walks = max(budget // max(walk - 3, 1), 1)  # all and nothing, twice, are known
         masker = shap.maskers.Independent(np.zeros((1, n)))
         explainer = shap.explainers.Permutation(game, masker, seed=np.random.randint(2**31))
         # A batch as large as the walk: the library would cut it into tens.

@@ -27,6 +27,7 @@ class SmoothGrad(GradientMethod):
     name: ClassVar[str] = "smoothgrad"
     about: ClassVar[str] = "embedding times the gradient's mean over noisy copies"
     paper: ClassVar[str] = "Smilkov et al., 2017"
+    library: ClassVar[str] = "captum.attr"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,9 +38,10 @@ class SmoothGrad(GradientMethod):
     def attribute(
         self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
     ) -> PerToken:
-        captum = self.captum()
+        from captum import attr
+
         still = embeddings.cpu()  # where the noise is drawn too, so it is the same on any device
-        slopes = captum.NoiseTunnel(captum.Saliency(forward)).attribute(
+        slopes = attr.NoiseTunnel(attr.Saliency(forward)).attribute(
             still.clone().requires_grad_(),
             abs=False,
             nt_type="smoothgrad",

@@ -85,7 +85,7 @@ def _verdicts(sides: SideBySide) -> str:
         rows.append(f'<tr><th scope="row">{dot}{escape(method)}</th>{"".join(cells)}</tr>')
     return f"""<section>
 <h2>How faithful each method is here</h2>
-<p class="piste-faint">Measured on removals none of them was fitted to. <b>Bold</b> is best on this
+<p class="piste-faint">Measured on random removals, the same for all. <b>Bold</b> is best on this
 one text; click a heading to sort.</p>
 <div class="piste-scroll piste-tall" tabindex="0"><table><thead><tr>{heads}</tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>

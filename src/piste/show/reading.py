@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.errors import PisteError
-from piste.explanation import Explanation
+from piste.explanation import UNDIRECTED, Explanation
 from piste.show import colours
 from piste.subject import Unit
 
@@ -23,6 +23,7 @@ MEANINGS = {
     "gradient": "how the answer changes as the unit fades a little",
     "removal": "what the answer loses if the unit is removed",
     "shapley": "its fair share of the answer (Shapley value)",
+    "sensitivity": "how strongly the answer reacts to the unit, without saying which way",
     "attribution": (
         "what the method gives the unit: its share of the answer, in the units of the answer"
     ),
@@ -194,9 +195,11 @@ def sides(e: Explanation, label: str | int | None = None) -> tuple[str, str]:
 
 
 def score_sides(e: Explanation, name: str, label: str | int | None = None) -> tuple[str, str]:
-    """Like :func:`sides`, for one score: importance has no direction, only weight."""
+    """Like :func:`sides`, for one score: some have no direction, only weight."""
     if name == "importance":
         return "weighs more than average", "weighs less than average"
+    if name in UNDIRECTED:
+        return "the answer reacts to it", "no score is below 0"
     return sides(e, label)
 
 
@@ -277,5 +280,7 @@ def how_to_read(e: Explanation, label: str | int | None = None) -> str:
             "Importance is its weight against the other units: 0 is average, +0.7 counts double."
         )
     meaning = MEANINGS.get(e.ranking)
+    if e.ranking in UNDIRECTED and meaning:
+        return f"{e.ranking[:1].upper()}{e.ranking[1:]} is {meaning}."
     name = f"{e.ranking[:1].upper()}{e.ranking[1:]} is {meaning}. " if meaning else ""
     return f"{name}A score above 0 {above}, one below 0 {below}; the larger, the more it counts."

@@ -83,6 +83,8 @@ def _entry(name: str, samples: int | None, options: Mapping[str, Mapping[str, An
     chosen: dict[str, Any] = {}
     if samples is not None and "samples" in options_of(method):
         chosen["samples"] = samples
+    if "held_out" in options_of(method):
+        chosen["held_out"] = 0  # the verdict of a method's own would only cost: all are judged
     chosen |= {**options.get(method, {}), **own}
     make(method, chosen)  # refuses what the method does not know
     written = ",".join(f"{key}={_written(value)}" for key, value in own.items())

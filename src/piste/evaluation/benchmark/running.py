@@ -21,8 +21,8 @@ from piste.evaluation.examples.data import DataOption, Example, as_examples
 from piste.evaluation.results import Results, Row
 from piste.subject import LongChoice, Removal, UnitKind
 
-METHODS = ("slalom", "lime", "kernel_shap", "random")
-METRICS = ("deletion", "insertion", "fidelity")
+DEFAULT_METHODS = ("slalom", "lime", "kernel_shap", "random")
+DEFAULT_METRICS = ("deletion", "insertion", "fidelity")
 EXPLANATIONS = "explanations"
 """The folder, within that of a run, that explanations are saved to."""
 
@@ -31,8 +31,8 @@ def evaluate(
     classifier: Any,
     data: DataOption,
     *,
-    methods: str | Iterable[str] = METHODS,
-    metrics: MetricOption | Iterable[MetricOption] = METRICS,
+    methods: str | Iterable[str] = DEFAULT_METHODS,
+    metrics: MetricOption | Iterable[MetricOption] = DEFAULT_METRICS,
     examples: int | None = 50,
     samples: int | None = None,
     seed: int = 0,

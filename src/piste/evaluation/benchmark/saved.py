@@ -13,7 +13,7 @@ from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError, shorten
 from piste.evaluation.benchmark.entries import Entry, check_once, split_names
 from piste.evaluation.benchmark.panel import MetricOption, make_panel
-from piste.evaluation.benchmark.running import METRICS, make_plan, run
+from piste.evaluation.benchmark.running import DEFAULT_METRICS, make_plan, run
 from piste.evaluation.benchmark.telling import SavedTeller
 from piste.evaluation.benchmark.trial import Court
 from piste.evaluation.examples.data import Example
@@ -47,7 +47,7 @@ def evaluate_saved(
     explanations: str | Path,
     *,
     methods: str | Iterable[str] | None = None,
-    metrics: MetricOption | Iterable[MetricOption] = METRICS,
+    metrics: MetricOption | Iterable[MetricOption] = DEFAULT_METRICS,
     seed: int = 0,
     folder: str | Path | None = None,
     progress: ProgressOption = None,
@@ -71,13 +71,13 @@ def evaluate_saved(
         replace(known[example.input], id=example.id) if example.input in known else example
         for example in found.examples
     ]
+    _check_model(loaded, found)  # first: a function's classes are known after its first answer
     panel = make_panel(metrics, loaded, lambda: list(data))
     if panel.retelling:
         raise PisteError(
             f"The metric {panel.retelling[0].name!r} explains again, which saved explanations "
             "can't: leave it out, or evaluate without saved ones."
         )
-    _check_model(loaded, found)
     settings = {"explanations": found.digest, "seed": seed}
     with opened(cache) as kept:
         court = Court(loaded, entries, panel, SavedTeller(found.explanations), seed, kept)

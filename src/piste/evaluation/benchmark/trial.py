@@ -157,7 +157,9 @@ def _file_name(text: str) -> str:
 
 
 def _reading(explanation: Explanation) -> str:
-    """That the text was not read as it stands, if so."""
+    """That the text was not read as it stands, or that the method had too few questions, if so."""
+    if explanation.settings.get("underdetermined"):
+        return f"too few questions for {explanation.method}: its scores are not determined"
     notes = explanation.settings.get("input", {})
     lost = notes.get("truncated_tokens")
     if lost:

@@ -69,7 +69,8 @@ class SingleRemoval(Metric):
 class Rationale(Metric):
     """Do the scores find the units that people marked?
 
-    |score| (the score itself with ``signed``) against the marks: the area under the ROC curve,
+    |score| (the score itself with ``signed``, and where it has no direction, as an importance)
+    against the marks: the area under the ROC curve,
     the average precision, and the F1 of the k top units, k the number of marked ones (ERASER's
     discrete version; ties are broken in expectation). NaN without marks, and where every unit is
     marked or none is.
@@ -88,7 +89,7 @@ class Rationale(Metric):
     def measure(self, case: Case, answers: Answers) -> Measured:
         if case.rationale is None:
             return Measured({figure.name: math.nan for figure in self.figures})
-        scores = case.scores if self.signed else np.abs(case.scores)
+        scores = case.scores if self.signed else case.sizes
         return Measured(
             {
                 "auroc": area_under_roc(scores, case.rationale),
@@ -106,6 +107,7 @@ class NaiveBayes(Metric):
     class 1 against class 0 (its negative is taken where class 0 is explained), or one per class
     against the rest. A single output is read as class 1. Units that are no word of the table
     are left out; NaN for fewer than two others, and where what is explained is not a class.
+    Scores without a direction (importances) are held against |evidence|.
     """
 
     table: WordTable | None = None
@@ -128,6 +130,7 @@ class NaiveBayes(Metric):
         words = [_word(unit.text) for unit in case.subject.units]
         known = [unit for unit, word in enumerate(words) if word in (self.table or {})]
         evidence = np.array([self._evidence(words[unit], own) for unit in known])
+        evidence = evidence if case.directed else np.abs(evidence)
         return Measured({"spearman_nb": spearman(case.scores[known], evidence)})
 
     def _evidence(self, word: str, own: int) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from piste.explanation import Explanation
+from piste.explanation import UNDIRECTED, Explanation
 from piste.subject import Sequence1D, Subject
 from piste.target import probabilities
 
@@ -54,6 +54,16 @@ class Case:
     def scores(self) -> Floats:
         """One score per unit: above zero speaks for the explained number."""
         return self.explanation.score(self.score)
+
+    @property
+    def sizes(self) -> Floats:
+        """How much each unit counts, whichever way."""
+        return self.explanation.size(self.score)
+
+    @property
+    def directed(self) -> bool:
+        """Whether scores speak for or against, and not only weigh."""
+        return (self.score or self.explanation.ranking) not in UNDIRECTED
 
     @property
     def order(self) -> NDArray[np.int64]:

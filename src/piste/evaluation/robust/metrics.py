@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-
 from piste.classifiers import Classifier
 from piste.evaluation.metrics.base import Figure
 from piste.evaluation.recovery import Recovered, recovery
@@ -96,12 +94,13 @@ class Stability(Retelling):
     def compare(
         self, first: Explanation, others: Sequence[Explanation], score: str | None
     ) -> dict[str, float]:
-        scores = [one.score(score) for one in (first, *others)]
-        pairs = list(combinations(scores, 2))
+        told = (first, *others)
+        pairs = list(combinations([one.score(score) for one in told], 2))
+        sizes = list(combinations([one.size(score) for one in told], 2))
         return {
             "stability": _mean([rank_agreement(a, b) for a, b in pairs]),
             "stability_pearson": _mean([agreement(a, b) for a, b in pairs]),
-            "stability_top5": _mean([top_overlap(a, b) for a, b in pairs]),
+            "stability_top5": _mean([top_overlap(a, b) for a, b in sizes]),
         }
 
 
@@ -111,7 +110,7 @@ class EqualInputs(Retelling):
 
     Spearman correlation of the scores over the units that both texts have, explained for the same
     class with the same seed. Where no word can be exchanged, a blank is doubled, which some
-    models read and others don't; NaN where not even that is possible.
+    models read and others don't; NaN where that makes no difference to the model.
     """
 
     name: ClassVar[str] = "equal_inputs"
@@ -133,6 +132,8 @@ class EqualInputs(Retelling):
         if not others:
             return {"equal_inputs": math.nan}
         (other,) = others
+        if other.output.logits == first.output.logits:
+            return {"equal_inputs": math.nan}  # the tokenizer reads both alike: nothing was asked
         places = {(unit.segment, unit.start, unit.end): n for n, unit in enumerate(other.units)}
         swapped = _swapped(first.input)
         here, there = [], []
@@ -152,16 +153,16 @@ class Sanity(Retelling):
     """The same text explained in a model whose weights were shuffled (Adebayo et al., 2018).
 
     Every weight of its linear and embedding layers gets another place within its layer, so the
-    layers are what they were and know nothing. Spearman correlation of |score| between the two
-    explanations: near 0 is right, near 1 says that the explanation shows the text and not the
-    model. White boxes only, else NaN.
+    layers are what they were and know nothing. The size of the Spearman correlation of |score|
+    between the two explanations: near 0 is right, near 1 says that the explanation shows the
+    text and not the model. White boxes only, else NaN.
     """
 
     seed: int = 0
 
     name: ClassVar[str] = "sanity"
     about: ClassVar[str] = "whether the scores change when the model's weights are shuffled"
-    figures = (Figure("sanity", "rank correlation of |score| with a shuffled model's", "lower"),)
+    figures = (Figure("sanity", "size of the rank correlation with a shuffled model", "lower"),)
 
     def __post_init__(self) -> None:
         check_count("seed", self.seed, least=0)
@@ -175,8 +176,7 @@ class Sanity(Retelling):
     ) -> dict[str, float]:
         if not others:
             return {"sanity": math.nan}
-        sizes = np.abs(first.score(score)), np.abs(others[0].score(score))
-        return {"sanity": rank_agreement(*sizes)}
+        return {"sanity": abs(rank_agreement(first.size(score), others[0].size(score)))}
 
 
 RETELLINGS: Mapping[str, type[Any]] = {

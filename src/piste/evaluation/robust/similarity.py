@@ -38,11 +38,11 @@ def agreement(first: Floats, second: Floats) -> float:
 
 
 def top_overlap(first: Floats, second: Floats, count: int = TOP) -> float:
-    """Share of the ``count`` strongest units, by |score|, that both have.
+    """Share of the ``count`` largest units that both have.
 
-    >>> top_overlap(np.array([3.0, -2.0, 0.1]), np.array([0.0, -2.0, 1.0]), count=2)
+    >>> top_overlap(np.array([3.0, 2.0, 0.1]), np.array([0.0, 2.0, 1.0]), count=2)
     0.5
     """
     count = min(count, len(first))
-    tops = (set(np.argsort(-np.abs(scores), kind="stable")[:count]) for scores in (first, second))
+    tops = (set(np.argsort(-sizes, kind="stable")[:count]) for sizes in (first, second))
     return len(set.intersection(*tops)) / count
