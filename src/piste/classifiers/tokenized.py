@@ -100,7 +100,7 @@ class TokenClassifier(Classifier):
             raise PisteError(
                 f"The text has {length} tokens but the model reads at most {self.limit}: choose "
                 "long='truncate' (explain its beginning), long='windows' (mean over pieces), or "
-                "sampler='short' (ask only about short sequences of its units)."
+                "the method slalom with sampler='short' (asks about short sequences of its units)."
             )
 
 

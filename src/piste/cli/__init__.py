@@ -58,7 +58,7 @@ def main() -> None:
         err.print(f"piste: {problem}", style="red", highlight=False, markup=False, soft_wrap=True)
         sys.exit(2)
     except (OSError, UnicodeError) as problem:  # a full disk, a terminal without these letters
-        err.print(f"piste: the output could not be written: {problem}", markup=False)
+        err.print(f"piste: a file could not be read or written: {problem}", markup=False)
         sys.exit(2)
     except KeyboardInterrupt:
         err.print("piste: stopped.")

@@ -82,6 +82,12 @@ def evaluate(
             "No data came: give --data with a .csv, .jsonl or .parquet file of texts, or "
             "--explanations with a folder of saved explanations."
         )
+    changed = samples, save_explanations, units != "words", removal != "delete", min_words
+    if explanations is not None and any(changed):
+        raise PisteError(
+            "--explanations judges what was made before: leave out --samples, --units, --removal, "
+            "--save-explanations and --min-words, which can't change it."
+        )
     columns: dict[str, Any] = {
         "text": text_column,
         "label": label_column,
