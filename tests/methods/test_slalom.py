@@ -117,7 +117,7 @@ def test_very_short_texts_get_a_right_answer(bert: Any, byte_pairs: Any, text: s
             for scores in e.scores.values():
                 assert np.isfinite(scores).all()
             if not options:
-                assert e.predict(range(len(e))) == pytest.approx(e.output.value, abs=0.3)
+                assert e.predict(range(len(e))) == pytest.approx(e.output.value, abs=0.5)
 
 
 def test_a_planted_word_comes_out_on_top() -> None:

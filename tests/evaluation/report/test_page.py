@@ -123,19 +123,19 @@ def test_nothing_is_claimed_that_the_intervals_do_not_show():
     title, text = told(clear)
     assert title == "slalom is clearly the most faithful"
     assert "slalom is clearly best at finding the units that carry the answer" in text
-    lower = made({"slalom": [0.9, 0.8, 0.95], "lime": [0.1, 0.2, 0.15]}, "lower")
+    lower = made({"slalom": [0.9, 0.8, 0.95] * 2, "lime": [0.1, 0.2, 0.15] * 2}, "lower")
     assert told(lower)[0] == "lime is clearly the most faithful"
 
 
 def test_methods_no_better_than_a_control_are_named():
     clear = {"slalom": [0.9, 0.8, 0.9], "gradient": [0.1, 0.4, 0.2], "random": [0.3, 0.2, 0.3]}
-    text = told(made(clear))[1]
+    text = told(made({method: 2 * values for method, values in clear.items()}))[1]
     assert "gradient doesn't clearly beat the control random" in text
     assert "slalom doesn't" not in text
 
 
 def test_winners_differ_by_figure():
-    results = made({"a": [0.9, 0.8, 0.9], "b": [0.1, 0.2, 0.1]})
+    results = made({"a": [0.9, 0.8, 0.9] * 2, "b": [0.1, 0.2, 0.1] * 2})
     rows = tuple(
         replace(row, figures=row.figures | {"r2_all": 1.0 - row.figures["aopc"]})
         for row in results.rows

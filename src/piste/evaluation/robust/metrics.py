@@ -132,8 +132,9 @@ class EqualInputs(Retelling):
         if not others:
             return {"equal_inputs": math.nan}
         (other,) = others
-        if other.output.logits == first.output.logits:
-            return {"equal_inputs": math.nan}  # the tokenizer reads both alike: nothing was asked
+        words = [[unit.text for unit in one.units] for one in (first, other)]
+        if words[0] == words[1] and first.output.logits == other.output.logits:
+            return {"equal_inputs": math.nan}  # the doubled blank was not read: nothing was asked
         places = {(unit.segment, unit.start, unit.end): n for n, unit in enumerate(other.units)}
         swapped = _swapped(first.input)
         here, there = [], []
