@@ -20,8 +20,9 @@ class KernelShapMethod(CoalitionMethod):
 
     ``l1_reg`` is the library's selection of units before the regression: "bic", "aic",
     "num_features(10)" (its own default, which gives all but ten units a score of zero), a
-    penalty, or False for none. The library draws removals with their complements, so n units
-    need more than 2n questions; "auto" selects by "bic" below 4n and not at all above.
+    penalty, or False for none. The library draws removals with their complements, so without a
+    selection n units need far more than 2n questions; "auto" selects by "bic" unless every
+    removal there is could be asked.
     """
 
     l1_reg: str | float | bool = "auto"
@@ -47,7 +48,7 @@ class KernelShapMethod(CoalitionMethod):
         n = len(task.subject)
         chosen = self.l1_reg
         if chosen == "auto":
-            chosen = "bic" if n > 12 and budget < 4 * n else False
+            chosen = "bic" if n > 12 else False
         explainer = shap.KernelExplainer(game, np.zeros((1, n)))
         values = explainer.shap_values(np.ones((1, n)), nsamples=budget, l1_reg=chosen, silent=True)
         scores = np.asarray(values, dtype=np.float64)[0]
