@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
+    from piste.show.side_by_side import SideBySide
+
 DEFAULT_METHODS = ("slalom", "lime", "kernel_shap", "partition_shap", "integrated_gradients")
 VERDICTS = ("r2_all", "mse_few", "aopc", "seconds", "calls")
 """What is said of every method: R² over removals of all sizes, error for one to five removed
@@ -65,20 +67,25 @@ class Comparison:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A standalone page, also written to ``path`` if given; works offline."""
-        from piste.show import comparing
+        from piste.show import comparing_html
 
-        return comparing.to_html(list(self.explanations.values()), self.verdicts, path)
+        return comparing_html.page(self._sides(), path)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A matplotlib figure: the text once per method, and the strongest units."""
         from piste.show import comparing
 
-        return comparing.plot(list(self.explanations.values()), self.verdicts, path)
+        return comparing.plot(self._sides(), path)
 
     def __rich__(self) -> RenderableType:
         from piste.show import comparing
 
-        return comparing.render(list(self.explanations.values()), self.verdicts)
+        return comparing.render(self._sides())
+
+    def _sides(self) -> SideBySide:
+        from piste.show.side_by_side import SideBySide
+
+        return SideBySide.of(list(self.explanations.values()), self.verdicts, self.skipped)
 
 
 def compare(

@@ -54,6 +54,17 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         raise PisteError(f"{str(path)!r} could not be written: {reason}.") from problem
 
 
+def make_folder(folder: str | Path) -> Path:
+    """The folder, made if it isn't there, or a clear refusal."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise PisteError(
+            f"The folder {str(folder)!r} can't be made: {problem.strerror}."
+        ) from problem
+    return Path(folder)
+
+
 def numbers(array: Any) -> Any:
     """Nested lists; JSON has no number for NaN (None) and infinity ("inf")."""
     if isinstance(array, (np.ndarray, list, tuple)):

@@ -94,6 +94,7 @@ def test_integrated_gradients_add_up_to_the_difference(bert: Any) -> None:
                 method="integrated_gradients",
                 steps=steps,
                 baseline=baseline,
+                target=0,  # every baseline moves this class clearly
                 held_out=0,
             )
             for steps in (3, 200)
@@ -107,7 +108,7 @@ def test_integrated_gradients_add_up_to_the_difference(bert: Any) -> None:
         with torch.no_grad():
             begin = float(inside.numbers(start))
         difference = fine.output.value - begin
-        assert abs(difference) > 0.02
+        assert abs(difference) > 0.1
         assert fine.score().sum() == pytest.approx(difference, abs=2e-3)
 
 

@@ -117,7 +117,11 @@ def test_very_short_texts_get_a_right_answer(bert: Any, byte_pairs: Any, text: s
             for scores in e.scores.values():
                 assert np.isfinite(scores).all()
             if not options:
-                assert e.predict(range(len(e))) == pytest.approx(e.output.value, abs=0.5)
+                # Repeating a word may move the answer faster and faster, which no SLALOM can.
+                subject = classifier.subject(text)
+                answers = e.target(subject.ask([range(k + 1) for k in range(len(e))]))
+                near = 0.3 * max(1.0, float(np.ptp(answers)))
+                assert e.predict(range(len(e))) == pytest.approx(e.output.value, abs=near)
 
 
 def test_a_planted_word_comes_out_on_top() -> None:

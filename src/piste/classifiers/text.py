@@ -18,7 +18,7 @@ from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.hiding import HidingSubject
 from piste.classifiers.inside import Inside
 from piste.classifiers.limits import longest_sequence
-from piste.classifiers.padding import RIGHT, Batch, PaddedRunner, pad_rows, unused_id
+from piste.classifiers.padding import RIGHT, Batch, PaddedRunner, hides, pad_rows, unused_id
 from piste.classifiers.prefix_plan import Group, share
 from piste.classifiers.prefixes import PrefixRunner
 from piste.classifiers.tokenized import TokenClassifier, TokenSubject
@@ -250,7 +250,7 @@ def _continued(
 
 def _is_special(question: Question) -> bool:
     """Whether there is more to a question than its ids: token types, hidden tokens."""
-    return len(question.payload) > 2 or bool(question.payload[1].any())
+    return hides(question) or bool(question.payload[1].any())
 
 
 def _vocabulary(model: Any) -> int | None:

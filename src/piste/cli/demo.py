@@ -11,7 +11,7 @@ from rich.table import Table
 
 from piste import zoo
 from piste.cli import common
-from piste.errors import PisteError
+from piste.storage import make_folder
 
 DEMO_REVIEWS = (
     "A slow start, but a wonderful ending.",
@@ -28,7 +28,7 @@ def demo(
     model: common.Model = "piste:reviews",
 ) -> None:
     """Explain a few reviews with a bundled model, in the terminal, as pages and as pictures."""
-    _make_folder(folder)
+    make_folder(folder)
     piste = common.start()
     explanations = piste.explain(piste.load(model), list(DEMO_REVIEWS))
     written = []
@@ -78,12 +78,3 @@ def _list(rows: list[tuple[str, str]], as_json: bool, note: str = "") -> None:
     common.out.print(table)
     if note:
         common.out.print(note, style="dim")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise PisteError(
-            f"The folder {str(folder)!r} can't be made: {problem.strerror}."
-        ) from problem

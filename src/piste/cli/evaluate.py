@@ -172,7 +172,8 @@ def _tell(results: Results, folder: Path | None, as_json: bool) -> None:
 
 def _for_programs(results: Results) -> dict[str, Any]:
     """Settings, means with bounds, paired differences with verdicts, refusals."""
-    from piste.evaluation.report.tables import compared, summary_rows
+    from piste.evaluation.report.exports import summary_rows
+    from piste.evaluation.report.tables import compared
 
     return {
         "settings": dict(results.settings),

@@ -101,8 +101,5 @@ def compare(
         typer.echo(comparison.to_json())
     else:
         common.out.print(comparison)
-        for name, reason in comparison.skipped.items():
-            left_out = f"left out: {name}: {reason}"
-            common.err.print(left_out, style="dim", highlight=False, markup=False)
     common.written(html, comparison.to_html)
     common.written(plot, comparison.plot)

@@ -6,11 +6,14 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 ProgressOption: TypeAlias = bool | Callable[[int, int], None] | None
 """None: a bar on a terminal after two seconds; True: at once; False: never; or a function that
@@ -20,7 +23,9 @@ PATIENCE = 2.0
 
 
 class Progress:
-    """Counts questions answered against questions planned, and shows it if it takes long."""
+    """Counts what is done against what is planned, and shows it if it takes long."""
+
+    title = "asking the model"
 
     def __init__(self, option: ProgressOption = None) -> None:
         self._call = option if callable(option) else None
@@ -29,10 +34,10 @@ class Progress:
         self._bar: Bar | None = None
         self._start = time.perf_counter()
         self._shown = 0.0
-        self.done = 0
+        self.done: float = 0
         self.total = 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -42,24 +47,29 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         if self._bar is not None:
+            self._shown = 0.0
+            self.show()  # what was done since it was last drawn
             self._bar.stop()
             self._bar = None
 
     def plan(self, questions: int) -> None:
         self.total += questions
 
-    def advance(self, questions: int) -> None:
-        self.done += questions
+    def advance(self, done: float) -> None:
+        self.done += done
         if self._call is not None:
-            self._call(self.done, self.total)
-            return
+            self._call(int(self.done), self.total)
+        self.show()
+
+    def show(self) -> None:
+        """Draw the bar, if there is to be one and it is time."""
         now = time.perf_counter()
-        if self._hidden or now - self._start < self._wait or now - self._shown < 0.1:
+        if self._hidden or self._call or now - self._start < self._wait or now - self._shown < 0.1:
             return
         self._shown = now
         if self._bar is None:
             self._bar = Bar(
-                TextColumn("asking the model"),
+                TextColumn(self.title),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeRemainingColumn(),

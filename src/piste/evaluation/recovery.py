@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.table import Table
 
 from piste.classifiers import Classifier
 from piste.errors import PisteError
@@ -35,13 +34,6 @@ from piste.subject import (
 
 Floats = NDArray[np.float64]
 _MOST_UNITS = 14  # every subset is asked
-_FIGURES = (
-    "score_error",
-    "score_agreement",
-    "prediction_error",
-    "value_error",
-    "importance_error",
-)
 
 
 class KnownFunction(Classifier):
@@ -212,17 +204,3 @@ def _measure(
 
 def _rmse(first: Floats, second: Floats) -> float:
     return float(np.sqrt(np.mean((first - second) ** 2)))
-
-
-def recovery_table(found: Iterable[Recovered]) -> Table:
-    """What :func:`recovery` found for some methods, as a table for a terminal."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("function")
-    table.add_column("method")
-    for name in (*_FIGURES, "calls"):
-        table.add_column(name.replace("_", " "), justify="right")
-    for one in found:
-        numbers = [one.figures[name] for name in _FIGURES]
-        cells = ["–" if math.isnan(number) else f"{number:.3g}" for number in numbers]
-        table.add_row(one.function, one.method, *cells, str(one.calls))
-    return table

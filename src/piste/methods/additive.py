@@ -167,25 +167,22 @@ class CoalitionMethod(AdditiveMethod):
             if masks is None:
                 return []
             task.memory["asked"] = masks
-            fresh = [np.nonzero(row)[0] for row in masks if 0 < row.sum() < len(row)]
-            if fresh:
-                task.memory["fresh"] = len(fresh)
-                return list(fresh)
-            answers = self._answers(task, fresh=0)
+            fresh = masks[_partial(masks)]
+            if len(fresh):
+                return [np.nonzero(row)[0] for row in fresh]
+            answers = self._answers(task)
 
-    def _answers(self, task: Task, fresh: int | None = None) -> Floats:
+    def _answers(self, task: Task) -> Floats:
         """Numbers for the masks asked last: fresh ones, and those of all units and of none."""
         masks: Masks = task.memory["asked"]
-        sizes = masks.sum(axis=1)
+        sizes, fresh = masks.sum(axis=1), _partial(masks)
         whole = task.target(task.whole[None, :])[0]
         numbers = np.empty((len(masks), *np.shape(whole)))
         numbers[sizes == masks.shape[1]] = whole
         if (sizes == 0).any():
             numbers[sizes == 0] = task.memory["empty"]
-        count = task.memory["fresh"] if fresh is None else fresh
-        if count:
-            asked = task.target(task.logits[-count:])
-            numbers[(sizes > 0) & (sizes < masks.shape[1])] = asked
+        if fresh.any():
+            numbers[fresh] = task.target(task.logits[-int(fresh.sum()) :])
         return numbers
 
     def solve(self, task: Task) -> Solution:
@@ -201,7 +198,7 @@ class InsideMethod(CheckedMethod):
 
     @abstractmethod
     def look(self, inside: Inside, task: Task) -> Found:
-        """One score per unit from embeddings, gradients or attentions."""
+        """One score per unit from embeddings and gradients."""
 
     def trace(self, task: Task) -> None:
         inside = task.subject.classifier.inside(task.subject, task.target)
@@ -210,6 +207,12 @@ class InsideMethod(CheckedMethod):
 
     def solve(self, task: Task) -> Solution:
         return self.solution(task, task.memory["found"])
+
+
+def _partial(masks: Masks) -> Masks:
+    """Which questions keep some units but not all: the others' answers are known."""
+    sizes = masks.sum(axis=1)
+    return (sizes > 0) & (sizes < masks.shape[1])
 
 
 def _stand_ins(task: Task) -> list[Sequence1D]:

@@ -52,5 +52,6 @@ class KernelShapMethod(CoalitionMethod):
         explainer = shap.KernelExplainer(game, np.zeros((1, n)))
         values = explainer.shap_values(np.ones((1, n)), nsamples=budget, l1_reg=chosen, silent=True)
         scores = np.asarray(values, dtype=np.float64)[0]
-        more = {"l1_reg_used": chosen, "underdetermined": not chosen and 2 * n >= min(budget, 2**n)}
+        sampled = n > 12 or budget < 2**n - 2  # or else every removal there is was asked
+        more = {"l1_reg_used": chosen, "underdetermined": not chosen and sampled and 2 * n > budget}
         return Found(scores, np.asarray(explainer.expected_value, dtype=np.float64), more)

@@ -1,8 +1,7 @@
-"""Explanations of one input by several methods, side by side: terminal, figure and page."""
+"""Explanations of one input by several methods, side by side: terminal and figure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from piste.explanation import Explanation
-from piste.show import comparing_html, comparing_plot, measures, reading
+from piste.show import comparing_plot, measures, reading
 from piste.show.canvas import format_of, save
-from piste.show.side_by_side import SCALED, SideBySide, Verdicts
+from piste.show.side_by_side import SCALED, SideBySide
 from piste.show.terminal import MOST_UNITS, Look, highlighted, legend, printable
 
 ROWS = 14
@@ -24,31 +22,19 @@ _LEAST_UNITS = 60
 """So much of a text is always shown, however many methods there are."""
 
 
-def render(explanations: Sequence[Explanation], verdicts: Verdicts) -> RenderableType:
-    """Verdicts, the text as every method sees it, and the strongest units, for a terminal.
-
-    ``verdicts`` maps methods to r2_all, mse_few, aopc, seconds and calls; any may be missing.
-    """
-    return _Report(SideBySide.of(explanations, verdicts))
+def render(sides: SideBySide) -> RenderableType:
+    """Verdicts, the text as every method sees it, and the strongest units, for a terminal."""
+    return _Report(sides)
 
 
-def plot(
-    explanations: Sequence[Explanation], verdicts: Verdicts, path: str | Path | None = None
-) -> Figure:
+def plot(sides: SideBySide, path: str | Path | None = None) -> Figure:
     """The text highlighted once per method with its strongest units; saved if a path is given."""
     if path is not None:
         format_of(path)  # refused before the work
-    figure = comparing_plot.draw(SideBySide.of(explanations, verdicts))
+    figure = comparing_plot.draw(sides)
     if path is not None:
         save(figure, path)
     return figure
-
-
-def to_html(
-    explanations: Sequence[Explanation], verdicts: Verdicts, path: str | Path | None = None
-) -> str:
-    """A standalone page that works offline, also written to ``path`` if given."""
-    return comparing_html.page(SideBySide.of(explanations, verdicts), path)
 
 
 @dataclass(frozen=True)
@@ -80,6 +66,8 @@ class _Report:
         yield _verdicts(sides, options.max_width)
         yield ""
         yield Text(sides.verdict(), style="bold")
+        for words in sides.left_out:
+            yield Text(words, style="dim")
 
 
 def _heading(method: str) -> str:

@@ -47,7 +47,8 @@ def _header(sides: SideBySide) -> str:
     percent = "" if chance is None else f" <small>{escape(reading.percent(chance))}</small>"
     model = str(e.classifier.get("name") or "the model")
     notes = "".join(
-        f'<p class="piste-note">{escape(words)}</p>' for words in reading.input_warnings(e)
+        f'<p class="piste-note">{escape(words)}</p>'
+        for words in (*reading.input_warnings(e), *sides.left_out)
     )
     many = len(sides.explanations)
     return f"""<header>

@@ -32,7 +32,7 @@ def draw(sides: SideBySide) -> Figure:
     lines = min(lines, max(MOST_LINES // len(sides.explanations), _LEAST_LINES))
     strongest = sides.strongest(UNITS)
     block = _HEAD + max(lines * LINE, len(strongest) * _BAR) + _GAP
-    top, foot = MARGIN + 56, 46.0
+    top, foot = MARGIN + 56, 46.0 + 16.0 * bool(sides.skipped)
     page = Page.of(_WIDTH, top + block * len(sides.explanations) + foot + MARGIN)
     title = f"{reading.prediction(sides.first)}, explained by {_count(sides)}"
     page.write(MARGIN, MARGIN + 6, writable(title), 13, INK, weight="bold")
@@ -51,6 +51,9 @@ def draw(sides: SideBySide) -> Figure:
     page.legend(bottom - 24, sides_named, "every method's own ranking")
     note = f" {left} more words not shown." if left else ""
     page.write(MARGIN, bottom, f"{SCALED} {ONE_TEXT.partition(':')[0]}.{note}", 8, FAINT)
+    if sides.skipped:
+        names = ", ".join(sides.skipped)
+        page.write(MARGIN, bottom - 48, writable(f"Could not explain this: {names}."), 8, FAINT)
     return page.figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,9 +38,15 @@ class SideBySide:
     """Units with the same text and the same scores in every method, shown as one."""
     scaled: Floats
     """Methods × units: every method's ranking score over its largest |score|."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Methods that could not explain this classifier, with the reason."""
 
     @staticmethod
-    def of(explanations: Sequence[Explanation], verdicts: Verdicts) -> SideBySide:
+    def of(
+        explanations: Sequence[Explanation],
+        verdicts: Verdicts,
+        skipped: Mapping[str, str] | None = None,
+    ) -> SideBySide:
         """Check that the explanations can stand side by side, and scale their scores."""
         given = tuple(explanations)
         if not given:
@@ -55,7 +61,8 @@ class SideBySide:
         scores = np.array([e.score() for e in given])
         largest = np.nanmax(np.abs(np.nan_to_num(scores, posinf=0, neginf=0)), axis=1)
         scaled = scores / np.where(largest > 0, largest, 1.0)[:, None]
-        return SideBySide(given, verdicts, reading.grouped(first.units, list(scores)), scaled)
+        kinds = reading.grouped(first.units, list(scores))
+        return SideBySide(given, verdicts, kinds, scaled, dict(skipped or {}))
 
     @property
     def first(self) -> Explanation:
@@ -64,6 +71,11 @@ class SideBySide:
     @property
     def methods(self) -> list[str]:
         return [e.method for e in self.explanations]
+
+    @property
+    def left_out(self) -> list[str]:
+        """A sentence for every method that could not explain this classifier."""
+        return [f"Left out: {name}. {reason}" for name, reason in self.skipped.items()]
 
     def strongest(self, most: int) -> list[int]:
         """Kinds by their mean strength over all methods that know the model (not controls)."""

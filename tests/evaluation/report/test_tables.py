@@ -13,15 +13,11 @@ import pytest
 from rich.console import Console
 
 from piste import PisteError
+from piste.evaluation.bootstrap import summary
 from piste.evaluation.metrics.base import Figure
-from piste.evaluation.report.tables import (
-    compared,
-    render,
-    summary_rows,
-    to_csv,
-    to_markdown,
-    to_parquet,
-)
+from piste.evaluation.report.exports import summary_rows, to_csv, to_parquet
+from piste.evaluation.report.standings import standing
+from piste.evaluation.report.tables import compared, render, to_markdown
 from piste.evaluation.results import Results, Row
 
 FIGURES = {
@@ -184,3 +180,20 @@ def test_results_show_themselves(tmp_path: Path) -> None:
     results.to_csv(tmp_path / "r.csv")
     assert (tmp_path / "r.csv").read_text(encoding="utf-8").startswith("example,method,figure")
     assert "slalom" in shown(results)
+
+
+def test_a_method_that_refused_the_hard_examples_is_not_the_best() -> None:
+    rows = []
+    for n in range(30):
+        easy = 0.5 if n < 10 else 0.0  # where "lime" answers
+        rows.append(_row(str(n), "slalom", 0.3 + easy + 0.001 * n, 1.0))
+        if easy:
+            rows.append(_row(str(n), "lime", 0.2 + easy, 1.0))
+        else:
+            rows.append(Row(str(n), "lime", {}, problem="too long"))
+    results = Results(tuple(rows), FIGURES, ("slalom", "lime"), {})
+    found = summary(results)
+    assert found["lime", "aopc"].centre > found["slalom", "aopc"].centre
+    held = standing(results, found, "aopc")
+    assert held is not None
+    assert (held.best, held.behind) == ("slalom", ("lime",))

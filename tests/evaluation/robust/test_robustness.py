@@ -13,7 +13,7 @@ import torch
 import piste
 from piste import PisteError
 from piste.evaluation.benchmark.running import evaluate
-from piste.evaluation.recovery import Additive, SoftMean, recovery, recovery_table
+from piste.evaluation.recovery import Additive, SoftMean, recovery
 from piste.evaluation.robust.metrics import RETELLINGS, Stability
 from piste.evaluation.robust.randomised import randomised, shuffled
 from piste.evaluation.robust.similarity import agreement, rank_agreement, top_overlap
@@ -228,7 +228,6 @@ def test_methods_recover_what_they_can() -> None:
     random, _ = recovery("random")
     assert random.figures["score_error"] > 0.3
     assert recovery("random") == recovery("random")
-    assert recovery_table([additive, soft]).row_count == 2
 
 
 def test_shap_is_exact_on_sums() -> None:

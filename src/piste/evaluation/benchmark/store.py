@@ -12,7 +12,7 @@ from typing import Any
 from piste.errors import PisteError, shorten
 from piste.evaluation.metrics.base import Figure
 from piste.evaluation.results import FORMAT, Results, Row
-from piste.storage import write_text
+from piste.storage import make_folder, write_text
 
 RUN = "run.json"
 ROWS = "rows.jsonl"
@@ -81,14 +81,8 @@ class RunFolder:
     """
 
     def __init__(self, folder: str | Path, plan: Plan) -> None:
-        self.path = Path(folder)
+        self.path = make_folder(folder)
         self.done: dict[str, list[Row]] = {}
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise PisteError(
-                f"The folder {str(folder)!r} can't be made: {problem.strerror}."
-            ) from problem
         run, rows = self.path / RUN, self.path / ROWS
         if run.exists():
             before = Plan.from_json(_text(run), run)

@@ -19,6 +19,7 @@ from piste.evaluation.judging import judge
 from piste.evaluation.results import Row
 from piste.evaluation.robust.seeds import derive
 from piste.explanation import Explanation
+from piste.storage import make_folder
 
 
 @dataclass(frozen=True)
@@ -142,13 +143,7 @@ class Trial:
         for telling, explanation in self._told.items():
             if isinstance(explanation, PisteError):
                 continue
-            place = folder / _file_name(telling)
-            try:
-                place.mkdir(parents=True, exist_ok=True)
-            except OSError as problem:
-                raise PisteError(
-                    f"The folder {str(place)!r} can't be made: {problem.strerror}."
-                ) from problem
+            place = make_folder(folder / _file_name(telling))
             explanation.to_json(place / f"{_file_name(self.example.id)}.json")
 
 

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from piste.errors import PisteError
 from piste.evaluation.bootstrap import summary
 from piste.evaluation.metrics.base import Average
 from piste.evaluation.metrics.removal import GRID
@@ -20,6 +19,7 @@ from piste.evaluation.results import Results
 from piste.show.canvas import INK, RULE, entitled, format_of, panels, plain_ticks, save
 from piste.show.families import FAMILIES, Style, styles
 from piste.show.fonts import families, writable
+from piste.storage import make_folder
 
 __all__ = ["cost", "draw", "fidelity", "intervals", "removal", "write_figures"]
 
@@ -32,14 +32,8 @@ _ROWS = {"deletion": "Deletion", "insertion": "Insertion"}
 
 def write_figures(results: Results, folder: str | Path, suffix: str = ".png") -> list[Path]:
     """Write every figure the results have numbers for; the paths of those written."""
-    home = Path(folder)
     format_of(f"figure{suffix}")  # refused before the work
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise PisteError(
-            f"The folder {str(home)!r} can't be made: {problem.strerror}."
-        ) from problem
+    home = make_folder(folder)
     written = []
     for name, figure in draw(results).items():
         path = home / f"{name}{suffix}"

@@ -23,7 +23,11 @@ _MOST_MAIN = 4
 
 @dataclass(frozen=True)
 class Standing:
-    """One figure: the method with the best average, and the others by their difference to it."""
+    """One figure: the method with the best average, and the others by their difference to it.
+
+    A method that refused some examples has an average over the others only: it is not called
+    best where another is clearly better on the examples both have.
+    """
 
     figure: str
     best: str
@@ -77,16 +81,22 @@ def standing(results: Results, found: Summary, figure: str) -> Standing | None:
     order = ranked(results, found, figure)
     if not order or not sign(results, figure):
         return None
-    best = order[0]
+    best = next((method for method in order if not _beaten(results, figure, method)), order[0])
+    order.remove(best)
     behind = {
         one.method for one in differences(results, figure, best) if verdict(results, one) == "worse"
     }
     return Standing(
         figure,
         best,
-        tuple(method for method in order[1:] if method not in behind),
-        tuple(method for method in order[1:] if method in behind),
+        tuple(method for method in order if method not in behind),
+        tuple(method for method in order if method in behind),
     )
+
+
+def _beaten(results: Results, figure: str, method: str) -> bool:
+    against = differences(results, figure, method)
+    return any(verdict(results, one) == "better" for one in against)
 
 
 def verdict(results: Results, one: Difference) -> str:

@@ -13,9 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from piste import storage
-from piste.evaluation.benchmark.store import read_results
 from piste.evaluation.bootstrap import differences, summary
-from piste.evaluation.report.exports import long_rows, summary_rows, to_csv, to_parquet
 from piste.evaluation.report.standings import (
     COSTS,
     Standing,
@@ -29,17 +27,6 @@ from piste.evaluation.report.standings import (
 )
 from piste.evaluation.results import Difference, Results
 from piste.show import measures
-
-__all__ = [
-    "compared",
-    "long_rows",
-    "read_results",
-    "render",
-    "summary_rows",
-    "to_csv",
-    "to_markdown",
-    "to_parquet",
-]
 
 LEVEL = "≈"
 """Behind a number that is not clearly different from the best."""

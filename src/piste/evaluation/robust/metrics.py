@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Protocol
 
 from piste.classifiers import Classifier
 from piste.evaluation.metrics.base import Figure
-from piste.evaluation.recovery import Recovered, recovery
 from piste.evaluation.robust.randomised import randomised
 from piste.evaluation.robust.seeds import derive
 from piste.evaluation.robust.similarity import agreement, rank_agreement, top_overlap
@@ -19,8 +18,6 @@ from piste.evaluation.robust.swaps import Swapped, swap
 from piste.explanation import Explanation
 from piste.methods.base import check_count
 from piste.subject import TextInput
-
-__all__ = ["RETELLINGS", "EqualInputs", "Recovered", "Retelling", "Sanity", "Stability", "recovery"]
 
 
 class Again(Protocol):
