@@ -17,6 +17,7 @@ from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, Task, make
+from piste.methods.base import WithSlopes
 from piste.slalom.threads import threads_for
 from piste.subject import LongChoice, Removal, Sequence1D, Subject, TextInput, UnitKind
 from piste.target import TargetChoice, probabilities, resolve
@@ -187,10 +188,20 @@ class _Run:
     def _learn(self, plans: dict[int, Plan]) -> None:
         """Ask what is planned, and go on for as long as a method wants to know more."""
         while plans := {number: plan for number, plan in plans.items() if plan}:
-            asked = [(number, self.tasks[number].subject, plan) for number, plan in plans.items()]
+            plain = {n: plan for n, plan in plans.items() if not isinstance(plan, WithSlopes)}
+            for number, plan in plans.items():
+                if number not in plain:
+                    self._learn_slopes(number, plan)
+            asked = [(number, self.tasks[number].subject, plan) for number, plan in plain.items()]
             for (number, _, plan), logits in zip(asked, self._ask(asked), strict=True):
                 self.tasks[number].learn(plan, logits)
             plans = {number: self._plan(number) for number in plans}
+
+    def _learn_slopes(self, number: int, plan: Plan) -> None:
+        task, start = self.tasks[number], time.perf_counter()
+        logits, slopes = self.engine.ask_slopes(task.subject, plan, task.target)
+        task.learn(plan, logits, slopes)
+        self.seconds[number] += time.perf_counter() - start
 
     def _begin(self, number: int) -> Plan:
         start = time.perf_counter()

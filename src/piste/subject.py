@@ -105,6 +105,10 @@ class Subject(ABC):
 
         return Engine(self.classifier).ask([(self, sequences)])[0]
 
+    def owners(self, sequence: Sequence1D) -> NDArray[np.int64]:
+        """For every token of a sequence's question the unit it belongs to, −1 for fixed ones."""
+        raise NotImplementedError
+
     def check(self, sequence: Sequence1D) -> NDArray[np.int64]:
         """A sequence as an index array, refused if it names a unit that isn't there."""
         try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from piste.errors import PisteError, shorten
+from piste.slalom.link import Saturation
 from piste.slalom.shapley import interactions
 from piste.slalom.surrogate import Slalom
 
@@ -33,15 +34,20 @@ class Surrogate(Protocol):
 
 @dataclass(frozen=True)
 class SlalomSurrogate:
-    """Softmax-weighted mean of the scores ``value`` with the weights of ``importance``."""
+    """Softmax-weighted mean of the scores ``value`` with the weights of ``importance``.
+
+    With a ``link`` the prediction is what saturation leaves of it.
+    """
 
     weight: float
     base: float | tuple[float, ...]
+    link: Saturation | None = None
     kind = "slalom"
 
     def predict(self, scores: Scores, counts: Floats) -> Floats:
         base = np.asarray(self.base) if isinstance(self.base, tuple) else self.base
-        return Slalom(scores["value"], scores["importance"], self.weight, base).predict(counts)
+        slalom = Slalom(scores["value"], scores["importance"], self.weight, base, self.link)
+        return slalom.predict(counts)
 
     def interactions(self, scores: Scores) -> Floats:
         values = scores["value"]
@@ -53,7 +59,8 @@ class SlalomSurrogate:
 
     def to_dict(self) -> dict[str, Any]:
         base = list(self.base) if isinstance(self.base, tuple) else self.base
-        return {"kind": self.kind, "weight": self.weight, "base": base}
+        link = {} if self.link is None else {"link": asdict(self.link)}
+        return {"kind": self.kind, "weight": self.weight, "base": base, **link}
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,8 @@ def surrogate_from(data: Mapping[str, Any]) -> Surrogate:
     base: Any = data.get("base")
     base = tuple(base) if isinstance(base, list) else base
     if data["kind"] == "slalom":
-        return SlalomSurrogate(data["weight"], base)
+        link = Saturation(**data["link"]) if "link" in data else None
+        return SlalomSurrogate(data["weight"], base, link)
     if data["kind"] == "additive":
         return AdditiveSurrogate(base, data["score"])
     raise PisteError(f"A surrogate of the kind {data['kind']!r} is unknown to this version.")

@@ -16,6 +16,7 @@ from piste.engine.cache import AnswerCache
 from piste.engine.progress import Progress
 from piste.errors import PisteError, is_out_of_memory
 from piste.subject import Parts, Question, Sequence1D, Subject
+from piste.target import Target
 
 Job: TypeAlias = tuple[Subject, Sequence[Sequence1D]]
 Key: TypeAlias = bytes | str
@@ -23,6 +24,8 @@ Row: TypeAlias = NDArray[np.float64]
 
 # Longer questions than this hardly ever come up in two different inputs.
 _RECURS = 16
+# What a backward pass keeps takes some times the memory of an answer.
+_SLOPES_COST = 2
 # Answers are handed to the persistent cache at least this often, so that a kill costs little.
 _SAVE_EVERY = 2.0
 
@@ -73,6 +76,42 @@ class Engine:
             fresh |= {key: one for key, one in keys.items() if key not in self._answers}
         self._answer(self._not_in_cache(fresh))
         return [self._collect(sequences) for sequences in encoded]
+
+    def ask_slopes(
+        self, subject: Subject, sequences: Sequence[Sequence1D], target: Target
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Logits, and the slopes of the target at the units: questions × units.
+
+        A unit's slope is the sum over its tokens; 0 where it is absent, NaN where it has none.
+        """
+        questions = [parts[0][0] for parts in subject.encode_all(sequences)]
+        slopes = np.zeros((len(questions), len(subject)))
+        self.progress.plan(len(questions))
+        self._used.setdefault(id(subject), set()).update(one.key for one in questions)
+        order = sorted(range(len(questions)), key=lambda number: questions[number].length)
+        with self.classifier.session():
+            while order:
+                longest = questions[order[-1]].length
+                size = max(self.classifier.budget // (_SLOPES_COST * longest), 1)
+                order, numbers = order[:-size], order[-size:]
+                batch = [questions[number] for number in numbers]
+                for number, own in zip(numbers, self._slopes(batch, target), strict=True):
+                    units = subject.owners(sequences[number])
+                    real = units >= 0
+                    np.add.at(slopes[number], units[real], own[real])
+        return np.array([self._answers[one.key] for one in questions]), slopes
+
+    def _slopes(self, batch: list[Question], target: Target) -> list[NDArray[np.float64]]:
+        """Ask one batch, in halves if it does not fit into memory."""
+        try:
+            rows, slopes = self.classifier.slopes(batch, target)
+        except (MemoryError, RuntimeError) as problem:
+            if not is_out_of_memory(problem):
+                raise
+            first, second = self._halves(batch)
+            return self._slopes(first, target) + self._slopes(second, target)
+        self._take(batch, rows)
+        return slopes
 
     def _collect(self, sequences: list[Parts]) -> NDArray[np.float64]:
         rows = []

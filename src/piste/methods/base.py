@@ -33,19 +33,29 @@ class Task:
     rng: np.random.Generator
     sequences: list[Sequence1D] = field(default_factory=list)
     logits: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    slopes: Floats | None = None
+    """Slopes at the units (questions × units) where they were asked for, NaN elsewhere."""
     memory: dict[str, Any] = field(default_factory=dict)
     """A method's own notes between planning and solving."""
     passes: int = 0
     """Forward passes made inside the model, beside the questions asked."""
 
-    def learn(self, sequences: Sequence[Sequence1D], logits: Floats) -> None:
+    def learn(
+        self, sequences: Sequence[Sequence1D], logits: Floats, slopes: Floats | None = None
+    ) -> None:
         """Add answers to what is known."""
+        if slopes is not None or self.slopes is not None:
+            width = len(self.subject)
+            before = np.full((len(self.sequences), width), np.nan)
+            fresh = np.full((len(sequences), width), np.nan) if slopes is None else slopes
+            self.slopes = np.concatenate([before if self.slopes is None else self.slopes, fresh])
         self.sequences += sequences
         self.logits = np.concatenate([self.logits, logits]) if len(self.logits) else logits
 
     def clear(self) -> None:
         """Let go of what was asked, once it is solved: of many inputs it would fill the memory."""
         self.sequences, self.logits, self.memory = [], np.empty((0, 0)), {}
+        self.slopes = None
 
     def numbers(self) -> Floats:
         """The explained number(s) of every question asked, in order."""
@@ -59,6 +69,10 @@ class Task:
         rows = np.repeat(np.arange(len(lengths)), lengths)
         shape = (len(lengths), int(types.max()) + 1)
         return csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
+
+
+class WithSlopes(list[Sequence1D]):
+    """Questions whose answers are wanted with their slopes."""
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from piste.errors import PisteError
 from piste.explanation import Fidelity
 from piste.methods.base import (
     Floats,
     Method,
     Solution,
     Task,
+    WithSlopes,
     check_count,
     choose,
     default_samples,
@@ -21,7 +24,7 @@ from piste.methods.base import (
     measure_fidelity,
 )
 from piste.slalom import analytic, sampling
-from piste.slalom.fitting import Fit, Ridge, fit
+from piste.slalom.fitting import MOST_JOINT, Fit, Ridge, fit
 from piste.slalom.scores import text_scores
 from piste.slalom.surrogate import Slalom
 from piste.subject import Sequence1D
@@ -31,6 +34,10 @@ FIRST_ROUND = 128
 SETTLED_SCORES = 0.98
 SETTLED_R2 = 0.02
 SETTLED_ERROR = 0.05
+# With slopes, this share of the questions follows from what the others taught, in so many rounds.
+_ON_THE_WAY, _ROUNDS = 0.3, 2
+_LEAST_SHARE = 200  # a tenth of it is held out: fewer would be no verdict
+_ROUGHLY = 25  # iterations that are enough to see which units are strong
 
 
 @dataclass(frozen=True)
@@ -41,14 +48,25 @@ class SlalomMethod(Method):
     unit, from 300 to 2,000; "auto" asks in growing rounds until scores or errors settle, at most
     ``max_samples``. ``share`` gives one pair of scores to every
     type of unit (the paper's choice) or to every occurrence.
+
+    ``sampler`` None is "mix", and "subsets" with slopes.
+
+    ``slopes`` asks a white box also how its answers move when attention is turned away from each
+    unit: one equation more for every unit present, so a quarter of the questions does (one for
+    every distinct unit, from 100 to 300). The last third of them is about what is left when the
+    strongest units found so far are gone. ``link`` fits a saturation on top of the surrogate.
+    "auto" uses both where they can be had and, the link, where it bends anything; without both it
+    is the paper's SLALOM.
     """
 
     samples: int | Literal["auto"] | None = None
-    sampler: str = "mix"
+    sampler: str | None = None
     solver: str = "newton"
     share: str = "type"
     ridge: Ridge = "auto"
     background: bool | Literal["auto"] = "auto"
+    slopes: bool | Literal["auto"] = "auto"
+    link: bool | Literal["auto"] = "auto"
     max_samples: int = 4000
     epochs: int = 60
 
@@ -57,13 +75,21 @@ class SlalomMethod(Method):
     paper: ClassVar[str] = "Leemann et al., TMLR 2025"
 
     def __post_init__(self) -> None:
-        choose("sampler", self.sampler, sampling.SAMPLERS)
+        if self.sampler is not None:
+            choose("sampler", self.sampler, sampling.SAMPLERS)
         choose("solver", self.solver, ("newton", "sgd", "analytic"))
         choose("share", self.share, ("type", "occurrence"))
         check_count("max_samples", self.max_samples)
         check_count("epochs", self.epochs)
         if self.samples not in ("auto", None):
             check_count("samples", self.samples)
+        for name in ("slopes", "link"):
+            if getattr(self, name) not in (True, False, "auto"):
+                raise PisteError(
+                    f"{name}={getattr(self, name)!r} is wrong: True, False or 'auto' is wanted."
+                )
+            if getattr(self, name) is True and self.solver != "newton":
+                raise PisteError(f"{name}=True needs solver='newton', not {self.solver!r}.")
 
     @property
     def short_only(self) -> bool:
@@ -78,7 +104,13 @@ class SlalomMethod(Method):
     def plan(self, task: Task) -> list[Sequence1D]:
         memory = task.memory
         if "seen" not in memory:
+            memory["no_slopes"] = self._why_no_slopes(task)
+            memory["sampler"] = self.sampler or ("mix" if memory["no_slopes"] else "subsets")
             return self._first_round(task)
+        if memory.get("steep"):
+            return WithSlopes(memory.pop("steep"))
+        if memory.get("on_the_way"):
+            return self._on_the_way(task, memory["on_the_way"].pop())
         if self.solver == "analytic":
             return self._pairs(task)
         if self.samples != "auto":
@@ -94,7 +126,9 @@ class SlalomMethod(Method):
             share = 2 * FIRST_ROUND  # rounds to come are judged by the same held-out questions
         else:
             distinct = len(np.unique(self._types(task)))
-            total = share = self.samples or default_samples(distinct)
+            usual = default_samples if memory["no_slopes"] else _slope_samples
+            total = share = self.samples or usual(distinct)
+            share = share if memory["no_slopes"] else max(share, _LEAST_SHARE)
         held_out = self._held_out(task, held_out_share(share, total, n), seen)
         memory["held_out"] = len(held_out)
         if self.solver == "analytic":
@@ -106,10 +140,52 @@ class SlalomMethod(Method):
         if task.subject.can_be_empty and self.background:
             fixed.append([])
         count = max(total - len(held_out) - len(fixed) - int(self.short_only), 1)
-        drawn = sampling.draw(self.sampler, n, count, task.rng, seen, task.subject.types)
+        if not memory["no_slopes"] and not self.short_only:
+            each = int(_ON_THE_WAY * count) // _ROUNDS
+            memory["on_the_way"] = [each] * _ROUNDS if each else []
+            count -= _ROUNDS * each
+        drawn = sampling.draw(memory["sampler"], n, count, task.rng, seen, task.subject.types)
         if self.short_only and not drawn:  # a single unit is short enough
             fixed.append(task.subject.whole)
-        return [*held_out, *fixed, *drawn]
+        return self._steeply(task, [*held_out, *fixed], drawn)
+
+    def _steeply(
+        self, task: Task, plain: list[Sequence1D], drawn: Sequence[Sequence1D]
+    ) -> list[Sequence1D]:
+        """Everything at once, or what is to be asked with slopes in a round of its own."""
+        if task.memory["no_slopes"]:
+            return [*plain, *drawn]
+        if plain:
+            task.memory["steep"] = list(drawn)
+            return plain
+        return WithSlopes(drawn)
+
+    def _on_the_way(self, task: Task, count: int) -> list[Sequence1D]:
+        """Questions about what is left when the strongest units go, by what is known so far."""
+        found, _ = self._fit(task, max_iterations=_ROUGHLY)
+        linear = _ranking_score(found.slalom, self._types(task), task)
+        drawn = sampling.draw_on_the_way(
+            linear, count, task.rng, task.memory["seen"], task.subject.types
+        )
+        return WithSlopes(drawn) if drawn else self.plan(task)
+
+    def _why_no_slopes(self, task: Task) -> str | None:
+        """Why answers come without slopes; None if they come with them."""
+        reason: str | None = None
+        if not self.slopes or self.solver != "newton":
+            return "not asked for"
+        if task.target.kind == "all":
+            reason = "every class is explained, and slopes are of one number"
+        elif task.target.kind == "function" and self.slopes == "auto":
+            reason = "the target is a function, which need not be differentiable"
+        elif len(np.unique(self._types(task))) > MOST_JOINT:
+            reason = f"there are more than {MOST_JOINT} different units"
+        else:
+            reason = task.subject.classifier.why_no_slopes(task.subject)
+            reason = reason and f"{task.subject.classifier.name}: {reason}"
+        if reason and self.slopes is True:
+            raise PisteError(f"slopes=True is not possible here ({reason}): use slopes='auto'.")
+        return reason
 
     def _held_out(self, task: Task, count: int, seen: sampling.Seen) -> list[Sequence1D]:
         """Removals of every size; short questions where only those are asked.
@@ -146,12 +222,11 @@ class SlalomMethod(Method):
             return []
         memory["linear"], memory["r2"] = linear, fidelity.r2
         count = min(asked, self.max_samples - asked)
-        more = sampling.draw(
-            self.sampler, len(task.subject), count, task.rng, memory["seen"], task.subject.types
-        )
+        n, types = len(task.subject), task.subject.types
+        more = sampling.draw(memory["sampler"], n, count, task.rng, memory["seen"], types)
         if not more:
             memory["stopped"] = "every question there is was asked"
-        return list(more)
+        return self._steeply(task, [], more) if more else []
 
     def _reason_to_stop(
         self, memory: dict[str, Any], found: Fit, fidelity: Fidelity, linear: Floats, asked: int
@@ -175,7 +250,7 @@ class SlalomMethod(Method):
     def _types(self, task: Task) -> NDArray[np.int64]:
         return task.subject.types if self.share == "type" else np.arange(len(task.subject))
 
-    def _fit(self, task: Task) -> tuple[Fit, Fidelity]:
+    def _fit(self, task: Task, **limits: int) -> tuple[Fit, Fidelity]:
         memory = task.memory
         if memory.get("fitted") == len(task.sequences):
             found: tuple[Fit, Fidelity] = memory["fit"]
@@ -183,9 +258,13 @@ class SlalomMethod(Method):
         types, held = self._types(task), memory["held_out"]
         counts = task.counts(types)
         numbers = task.numbers()
-        options: dict[str, Any] = (
-            {"ridge": self.ridge} if self.solver == "newton" else {"epochs": self.epochs}
-        )
+        options: dict[str, Any] = {"epochs": self.epochs}
+        if self.solver == "newton":
+            options = {"ridge": self.ridge, "start": memory["fit"][0] if "fit" in memory else None}
+            options["link"] = False if numbers.ndim > 1 else self.link
+            options |= limits
+        if task.slopes is not None:
+            options["slopes"] = _by_type(task.slopes[held:], types)
         result = fit(
             counts[held:],
             numbers[held:],
@@ -198,8 +277,9 @@ class SlalomMethod(Method):
         return result, fidelity
 
     def solve(self, task: Task) -> Solution:
+        memory = task.memory
         settings: dict[str, Any] = {
-            "sampler": self.sampler,
+            "sampler": memory["sampler"],
             "solver": self.solver,
             "share": self.share,
             "samples": self.samples,
@@ -219,7 +299,12 @@ class SlalomMethod(Method):
                 "converged": found.converged,
                 "fit_mse": found.loss,
                 "never_asked": int((~found.active).sum()),
+                "slopes": memory["no_slopes"] or _count(task.slopes),
             }
+            if slalom.link is not None:
+                more["saturation"] = [slalom.link.lowest, slalom.link.highest]
+            if found.slope_weight:
+                more["slope_weight"] = found.slope_weight
             if self.samples == "auto":
                 more["stopped"] = task.memory["stopped"]
         scores, deviations = text_scores(slalom, self._types(task), found)
@@ -230,6 +315,7 @@ class SlalomMethod(Method):
             surrogate=SlalomSurrogate(
                 float(slalom.weight),
                 tuple(map(float, base)) if isinstance(base, np.ndarray) else float(base),
+                slalom.link,
             ),
             fidelity=fidelity,
             settings=settings | more,
@@ -264,6 +350,23 @@ def _ranking_score(slalom: Slalom, types: NDArray[np.int64], task: Task) -> Floa
     if values.ndim == 2:
         values = values[:, int(np.argmax(task.whole))]
     return (values * np.exp(slalom.importances))[types]
+
+
+def _slope_samples(distinct: int) -> int:
+    """How many questions to ask with slopes if the user does not say."""
+    return min(max(distinct, 100), 300)
+
+
+def _count(slopes: Floats | None) -> int:
+    """Questions that were answered with slopes."""
+    return 0 if slopes is None else int(np.isfinite(slopes).any(axis=1).sum())
+
+
+def _by_type(slopes: Floats, types: NDArray[np.int64]) -> Floats:
+    """Sums over the units of every type; unknown if one of them is."""
+    found = np.zeros((int(types.max()) + 1, len(slopes)))
+    np.add.at(found, types, slopes.T)
+    return found.T
 
 
 def _first_of_each(types: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,10 +9,10 @@ from piste.slalom.problem import Floats, Point, Problem, Strengths
 # Where a model is nearly additive, only v·e^s is determined: values could grow without bound while
 # importances fall. So the values' spread is estimated as if this many more units had values of the
 # size of the model's own outputs; it costs a point of R² at most and keeps both scores readable.
-_DOUBT = 20.0
+DOUBT = 20.0
 # Likewise for importances, as if this many more units had a spread of 1: where the data say little
 # of them, their prior must not shrink to a point that claims to know.
-_DOUBT_S = 5.0
+DOUBT_S = 5.0
 
 
 def known_parameters(problem: Problem, ridge: Strengths, traces: Strengths) -> Strengths:
@@ -36,8 +36,8 @@ def updated_ridge(problem: Problem, point: Point, centre: Floats, known: Strengt
     noise = noise_at(problem, point, known)
     noise = max(noise, 1e-20 * max(problem.variance / problem.dimensions, 1e-300))
     spread = float(((point.linear[: problem.types] - centre) ** 2).sum())
-    spread_v = (spread + _DOUBT * problem.variance) / (known[1] + _DOUBT * problem.dimensions)
-    spread_s = (float(point.s @ point.s) + _DOUBT_S) / (known[0] + _DOUBT_S)
+    spread_v = (spread + DOUBT * problem.variance) / (known[1] + DOUBT * problem.dimensions)
+    spread_s = (float(point.s @ point.s) + DOUBT_S) / (known[0] + DOUBT_S)
     return bounded(noise / spread_s, noise / max(spread_v, 1e-12))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,8 @@ from scipy import sparse
 
 from piste.errors import PisteError
 from piste.slalom.counts import Counts
+from piste.slalom.equations import Equations
+from piste.slalom.joint import JointResult, solve_joint
 from piste.slalom.newton import NewtonResult, curvature_at, solve_newton
 from piste.slalom.problem import Curvature
 from piste.slalom.sgd import solve_sgd
@@ -38,6 +40,10 @@ class Fit:
     active: NDArray[np.bool_]
     """Types that occur in some question; the others keep the prior's value and importance."""
     curvature: Curvature
+    slope_weight: float = 0.0
+    """ω, how much a squared slope error counts against one of an answer; 0 without slopes."""
+    found: JointResult | None = None
+    """Where a later fit with more questions may begin, if slopes or a link were fitted."""
 
     @property
     def values(self) -> Floats:
@@ -80,6 +86,9 @@ def fit(
     solver: Solver = "newton",
     background: bool | Literal["auto"] = False,
     ridge: Ridge = 0.0,
+    slopes: ArrayLike | None = None,
+    link: bool | Literal["auto"] = False,
+    start: Fit | None = None,
     **options: Any,
 ) -> Fit:
     """Fit F(c) of eq. 4 to outputs by least squares.
@@ -89,6 +98,10 @@ def fit(
     ``ridge`` is a number, a pair (on importances, on values), or "auto": found by marginal
     likelihood. ``background="auto"`` keeps a background only if its weight is at least twice its
     standard error; where it hardly explains anything, also only if none explains less.
+    ``slopes`` (questions × types, NaN where unknown) are derivatives with respect to log λ of
+    soft removal (eq. 5), which are a_i (v_i − F) in a SLALOM. ``link`` fits a saturation on top
+    (see :class:`~piste.slalom.link.Saturation`); "auto" keeps it if it bends the answers. Both
+    need one output per question and Newton; then ``start`` is an earlier fit to begin at.
     Options of "sgd": epochs, learning_rate, batch, seed; of "newton": max_iterations.
 
     >>> rng = np.random.default_rng(0)
@@ -101,8 +114,15 @@ def fit(
     if background not in (True, False, "auto"):
         raise PisteError(f"background={background!r} is wrong: True, False or 'auto' is wanted.")
     matrix, answers = _check(counts, outputs, bool(background))
+    given = None if slopes is None else _check_slopes(slopes, matrix.shape)
+    size = matrix.nnz if sparse.issparse(matrix) else matrix.size
+    if (given is not None or link) and (answers.ndim != 1 or solver != "newton"):
+        raise PisteError("Slopes and a link need one output per question and solver='newton'.")
     task = _Task(matrix, answers, solver, ridge, options)
-    with threads_for(matrix.nnz if sparse.issparse(matrix) else matrix.size):
+    if given is not None or (link and matrix.shape[1] <= MOST_JOINT):
+        with threads_for(matrix.shape[0] * matrix.shape[1]):
+            return _fit_jointly(task, given, background, link, start)
+    with threads_for(size):
         found, result = task.fit(bool(background))
         if background != "auto" or task.some_empty:
             return found
@@ -167,6 +187,78 @@ class _Task:
         return fit, found
 
 
+def _fit_jointly(
+    task: _Task,
+    slopes: Floats | None,
+    background: bool | Literal["auto"],
+    link: bool | Literal["auto"],
+    start: Fit | None,
+) -> Fit:
+    """Answers and slopes together, with a saturation if it is wanted and worth it."""
+    table = task.used.toarray() if sparse.issparse(task.used) else task.used
+    known = None
+    if slopes is not None:
+        slopes = slopes[:, task.active]
+        known = ((table > 0) & np.isfinite(slopes)).astype(np.float64)
+        slopes = np.where(known > 0, slopes, 0.0)
+    equations = Equations(table, task.answers, slopes, known)
+    ridge = _ridge(task.ridge)
+
+    def solve(background: bool, saturating: bool, start: JointResult | None) -> JointResult:
+        return solve_joint(
+            equations,
+            background=background,
+            saturating=saturating,
+            ridge=ridge,
+            start=start,
+            **task.options,
+        )
+
+    saturating, behind = bool(link), bool(background)
+    same = start is not None and np.array_equal(start.active, task.active)
+    found = solve(behind, saturating, start.found if start is not None and same else None)
+    if link == "auto" and not _bends(found, table):
+        saturating = False
+        found = solve(behind, saturating, None)
+    if background == "auto" and not task.some_empty:
+        without = solve(False, saturating, found)
+        if without.noise <= found.noise:
+            found, behind = without, False
+    linear = np.append(found.values, [found.mass] * int(behind))[:, None]
+    plain = _assemble(found.importances, found.weight, linear, task.active, True, behind)
+    slalom = replace(plain, link=found.link)
+    return Fit(
+        slalom,
+        float(((slalom.predict(task.matrix) - task.answers) ** 2).mean()),
+        task.solver,
+        found.iterations,
+        found.converged,
+        found.ridge,
+        task.active,
+        found.curvature,
+        found.slope_weight,
+        found,
+    )
+
+
+# Beyond this many types their joint normal equations take longer than asking most models.
+MOST_JOINT = 1200
+# The least share of the answers' spread by which a saturation must bend the evidence.
+_LEAST_BEND = 0.02
+
+
+def _bends(found: JointResult, table: Floats) -> bool:
+    """Whether saturation changes what the questions are expected to be answered."""
+    if found.link is None:
+        return False
+    base = found.mass / found.weight if found.weight > 0 else 0.0
+    inner = Slalom(found.values, found.importances, found.weight, base)
+    evidence = inner.predict(table)
+    expected = found.link(evidence)
+    bend = np.sqrt(np.mean((evidence - expected) ** 2))
+    return bool(bend > _LEAST_BEND * expected.std())
+
+
 def _assemble(
     s: Floats, weight: float, linear: Floats, active: Any, flat: bool, background: bool
 ) -> Slalom:
@@ -197,6 +289,13 @@ def _ridge(ridge: Ridge) -> tuple[float, float] | None:
     if not min(pair) >= 0:
         raise PisteError(f"ridge={ridge!r} is wrong: 'auto', or one or two numbers ≥ 0 are wanted.")
     return pair
+
+
+def _check_slopes(slopes: ArrayLike, shape: tuple[int, int]) -> Floats:
+    given = np.asarray(slopes, dtype=np.float64)
+    if given.shape != shape:
+        raise PisteError(f"slopes must be questions × types, {shape}, but came as {given.shape}.")
+    return given
 
 
 def _check(counts: ArrayLike | Any, outputs: ArrayLike, background: bool) -> tuple[Any, Floats]:

@@ -19,6 +19,7 @@ Seen = set[bytes]
 # tell the units' weight from the background's.
 SHORT_SIZES = (1, 2, 3, 3, 3)
 MOST_DELETIONS = 5
+_MOST_GONE, _SHAKEN = 0.6, 0.3
 
 
 def draw(
@@ -51,6 +52,35 @@ def draw(
     for question in islice(stream, 20 * count + 1000):
         if len(found) >= count:
             break
+        if _new(types[question], seen):
+            found.append(question)
+    return found
+
+
+def draw_on_the_way(
+    scores: NDArray[np.float64],
+    count: int,
+    rng: np.random.Generator,
+    seen: Seen,
+    types: Indices,
+) -> list[Indices]:
+    """``count`` new questions without the units that score highest, or lowest, in turn.
+
+    From one unit to six in ten are gone, small numbers as often as large ones; scores are shaken
+    a little, so that no two ways are the same.
+
+    >>> seen: Seen = set()
+    >>> draw_on_the_way(np.array([9.0, 0, -9]), 2, np.random.default_rng(0), seen, np.arange(3))
+    [array([1, 2]), array([0, 1])]
+    """
+    n, found = len(scores), list[Indices]()
+    most = max(_MOST_GONE * n, 1.0)
+    for turn in range(4 * count if n > 1 else 0):
+        if len(found) >= count:
+            break
+        shaken = scores * np.exp(_SHAKEN * rng.standard_normal(n)) * (-1 if turn % 2 else 1)
+        gone = round(float(np.exp(rng.uniform(0, np.log(most)))))
+        question = np.sort(np.argsort(-shaken, kind="stable")[min(gone, n - 1) :])
         if _new(types[question], seen):
             found.append(question)
     return found

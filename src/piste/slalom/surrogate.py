@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from piste.slalom.link import Saturation
+
 Floats = NDArray[np.float64]
 
 
@@ -18,7 +20,8 @@ class Slalom:
 
     ``values`` are flat for one explained number, or types × classes with importances shared by
     all classes (C.1). ``weight`` w_0 ≥ 0 and ``base`` v_0 stand for what every sequence contains
-    ([CLS] and its like); w_0 = 0 is the paper's model. F of nothing at all is ``base``.
+    ([CLS] and its like); w_0 = 0 is the paper's model. F of nothing at all is ``base``. With a
+    ``link`` all this is evidence, and the prediction is what saturation leaves of it.
 
     >>> Slalom(np.array([1.0, -1.0]), np.array([0.0, 0.0])).predict([[1, 1], [2, 0]]).tolist()
     [0.0, 1.0]
@@ -28,12 +31,18 @@ class Slalom:
     importances: Floats
     weight: float = 0.0
     base: Floats | float = 0.0
+    link: Saturation | None = None
 
     def predict(self, counts: ArrayLike | Any) -> Floats:
-        """F for every row of counts (questions × types): questions, or questions × classes.
+        """The expected answer to every row of counts: questions, or questions × classes.
 
-        Counts may be dense or any scipy.sparse, which is never made dense.
+        Counts (questions × types) may be dense or any scipy.sparse, which is never made dense.
         """
+        evidence = self.evidence(counts)
+        return evidence if self.link is None else self.link(evidence)
+
+    def evidence(self, counts: ArrayLike | Any) -> Floats:
+        """F itself, without saturation."""
         matrix: Any = counts
         if not sparse.issparse(counts):
             matrix = np.atleast_2d(np.asarray(counts, dtype=np.float64))

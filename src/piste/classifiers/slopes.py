@@ -1,0 +1,162 @@
+"""Slopes: how an answer moves when attention is turned away from a token, all tokens at once.
+
+Soft removal has an exact counterpart inside a transformer: log λ is added to the attention logits
+of a token's key, in every layer and head. λ = 1 changes nothing, λ = 0 hides the token from all
+others. The derivative with respect to log λ at λ = 1 comes for every token from one backward pass.
+
+Attention is found where torch computes it, not by the names of models' classes: while
+:class:`KeyBias` is entered, the biases are added wherever a softmax over the keys is taken. A
+model in which information flows past attention (mean pooling, convolutions) is found out by
+trying: a token that is hidden must no longer matter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from piste.runtimes.base import Inputs
+from piste.runtimes.plain import TorchRuntime
+from piste.runtimes.twins import twin_of
+
+if TYPE_CHECKING:
+    from piste.target import Target
+
+_HIDDEN = -1e4
+_SAME = 1e-4
+"""Share of the answer's own change below which a hidden token is said not to matter."""
+
+
+class KeyBias(TorchFunctionMode):
+    """While it is entered, ``bias`` (rows × keys) is added to all attention logits.
+
+    >>> scores = torch.zeros(1, 1, 2, 2)
+    >>> with KeyBias(torch.tensor([[0.0, 1.0]])) as found:
+    ...     weights = torch.softmax(scores, dim=-1)
+    >>> found.times, weights[0, 0, 0].tolist() == torch.tensor([0.0, 1.0]).softmax(0).tolist()
+    (1, True)
+    """
+
+    def __init__(self, bias: torch.Tensor) -> None:
+        super().__init__()
+        self.bias = bias
+        self.times = 0
+        """How often attention was met."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "scaled_dot_product_attention":
+            return self._attend(func, *args, **kwargs)
+        if name == "softmax":
+            return self._normalise(func, *args, **kwargs)
+        return func(*args, **kwargs)
+
+    def _attend(
+        self,
+        func: Any,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        **more: Any,
+    ) -> torch.Tensor:
+        queries, keys = query.shape[-2], key.shape[-2]
+        if keys != self.bias.shape[1]:
+            return func(query, key, value, attn_mask, dropout_p, is_causal, **more)
+        self.times += 1
+        bias = self.bias.to(query.dtype)[:, None, None, :]
+        lowest = torch.finfo(query.dtype).min
+        if is_causal:
+            seen = torch.ones(queries, keys, dtype=torch.bool, device=query.device)
+            attn_mask = seen.tril(keys - queries)
+        if attn_mask is None:
+            mask = bias.expand(-1, -1, queries, -1)
+        elif attn_mask.dtype == torch.bool:
+            mask = bias + torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(
+                ~attn_mask, lowest
+            )
+        else:
+            mask = bias + attn_mask
+        return func(query, key, value, mask, dropout_p, False, **more)
+
+    def _normalise(self, func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+        scores, *rest = args if args else (kwargs.pop("input"),)
+        dim = kwargs.get("dim", rest[0] if rest else None)
+        rows, keys = self.bias.shape
+        if (
+            not isinstance(scores, torch.Tensor)
+            or scores.ndim < 3
+            or dim not in (-1, scores.ndim - 1)
+            or scores.shape[-1] != keys
+            or scores.shape[0] % rows
+        ):
+            return func(scores, *rest, **kwargs)
+        self.times += 1
+        # Some fold the heads into the rows.
+        bias = self.bias.to(scores.dtype).repeat_interleave(scores.shape[0] // rows, dim=0)
+        shape = (len(bias), *[1] * (scores.ndim - 2), keys)
+        return func(scores + bias.reshape(shape), *rest, **kwargs)
+
+
+class SlopeRunner:
+    """A twin of a model around the same weights, that keeps nothing for gradients of those."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.source = module
+        self._weights = [id(one) for one in module.parameters()]
+        twin = twin_of(module)
+        for part in twin.modules():
+            for name, weight in part._parameters.items():
+                if weight is not None:
+                    part._parameters[name] = torch.nn.Parameter(weight.detach(), False)
+        self._runtime = TorchRuntime(twin)
+
+    def is_for(self, module: torch.nn.Module) -> bool:
+        """Whether this is a twin of the module as it is now."""
+        return self.source is module and self._weights == [id(one) for one in module.parameters()]
+
+    def logits(self, inputs: Inputs, pad: int | None, bias: torch.Tensor) -> torch.Tensor:
+        """Answers with biases on the keys; differentiable."""
+        with KeyBias(bias) as found:
+            logits = self._runtime.run(inputs, pad)
+        if not found.times:
+            raise NoSlopesError("no attention was met in it")
+        return logits
+
+    def slopes(
+        self, inputs: Inputs, pad: int | None, target: Target
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits of a batch and the slopes of the target at every token, both detached."""
+        with torch.inference_mode(False), torch.enable_grad():
+            bias = self._bias(inputs).requires_grad_()
+            logits = self.logits(inputs, pad, bias)
+            (slopes,) = torch.autograd.grad(target.of_tensor(logits).sum(), bias)
+        return logits.detach(), slopes
+
+    def hides(self, inputs: Inputs, pad: int | None, place: int, other: int) -> bool:
+        """Whether a token of a single row no longer matters once it is hidden from attention."""
+        changed = dict(inputs) | {"input_ids": inputs["input_ids"].copy()}
+        changed["input_ids"][0, place] = other
+        open_, hidden = self._bias(inputs), self._bias(inputs)
+        hidden[0, place] = _HIDDEN
+        with torch.no_grad():
+            seen = [self.logits(one, pad, open_) for one in (inputs, changed)]
+            left = [self.logits(one, pad, hidden) for one in (inputs, changed)]
+        free = float((seen[1] - seen[0]).abs().max())
+        scale = max(free, 1e-2 * float(seen[0].abs().max()))
+        return float((left[1] - left[0]).abs().max()) <= _SAME * scale
+
+    def _bias(self, inputs: Inputs) -> torch.Tensor:
+        weight = next(self.source.parameters())
+        return torch.zeros(inputs["input_ids"].shape, device=weight.device)
+
+
+class NoSlopesError(Exception):
+    """A model turned out to have no slopes; says why."""
