@@ -24,7 +24,9 @@ from piste.methods.base import (
     measure_fidelity,
 )
 from piste.slalom import analytic, sampling
-from piste.slalom.fitting import MOST_JOINT, Fit, Ridge, fit
+from piste.slalom.fitting import Ridge, fit
+from piste.slalom.results import Fit
+from piste.slalom.saturating import MOST_JOINT
 from piste.slalom.scores import text_scores
 from piste.slalom.surrogate import Slalom
 from piste.subject import Sequence1D
@@ -36,6 +38,7 @@ SETTLED_R2 = 0.02
 SETTLED_ERROR = 0.05
 # With slopes, this share of the questions follows from what the others taught, in so many rounds.
 _ON_THE_WAY, _ROUNDS = 0.3, 2
+_FEW_UNITS = 6
 _LEAST_SHARE = 200  # a tenth of it is held out: fewer would be no verdict
 _ROUGHLY = 25  # iterations that are enough to see which units are strong
 
@@ -178,6 +181,8 @@ class SlalomMethod(Method):
             reason = "every class is explained, and slopes are of one number"
         elif task.target.kind == "function" and self.slopes == "auto":
             reason = "the target is a function, which need not be differentiable"
+        elif len(task.subject) <= _FEW_UNITS:
+            reason = "every removal of so few units can be asked"
         elif len(np.unique(self._types(task))) > MOST_JOINT:
             reason = f"there are more than {MOST_JOINT} different units"
         else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,71 +10,15 @@ from scipy import sparse
 
 from piste.errors import PisteError
 from piste.slalom.counts import Counts
-from piste.slalom.equations import Equations
-from piste.slalom.joint import JointResult, solve_joint
 from piste.slalom.newton import NewtonResult, curvature_at, solve_newton
-from piste.slalom.problem import Curvature
+from piste.slalom.results import Fit, assemble
+from piste.slalom.saturating import MOST_JOINT, fit_jointly
 from piste.slalom.sgd import solve_sgd
-from piste.slalom.surrogate import Slalom
 from piste.slalom.threads import threads_for
 
 Floats = NDArray[np.float64]
 Solver = Literal["newton", "sgd"]
 Ridge = float | tuple[float, float] | Literal["auto"]
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A fitted SLALOM with the precision of its parameters."""
-
-    slalom: Slalom
-    loss: float
-    """Mean squared error on the questions it was fitted to."""
-    solver: str
-    iterations: int
-    converged: bool
-    ridge: tuple[float, float]
-    """Strength on importances and on values, in units of the squared error."""
-    active: NDArray[np.bool_]
-    """Types that occur in some question; the others keep the prior's value and importance."""
-    curvature: Curvature
-    slope_weight: float = 0.0
-    """ω, how much a squared slope error counts against one of an answer; 0 without slopes."""
-    found: JointResult | None = None
-    """Where a later fit with more questions may begin, if slopes or a link were fitted."""
-
-    @property
-    def values(self) -> Floats:
-        """Types, or types × classes."""
-        return self.slalom.values
-
-    @property
-    def importances(self) -> Floats:
-        return self.slalom.importances
-
-    def predict(self, counts: ArrayLike | Any) -> Floats:
-        return self.slalom.predict(counts)
-
-    @property
-    def errors(self) -> dict[str, Floats]:
-        """Standard errors of values and importances, infinite where nothing was asked.
-
-        Exact where the fit was by factors; beyond some 600 types, from samples of the covariance.
-        """
-        classes = 1 if self.values.ndim == 1 else self.values.shape[1]
-        count = int(self.active.sum())
-        values = np.full((len(self.active), classes), np.inf)
-        importances = np.full(len(self.active), np.inf)
-        for column in range(classes):
-            moves = self.curvature.directions(column, sys.maxsize)
-            below = len(moves) // 2
-            values[self.active, column] = np.linalg.norm(moves[below : below + count], axis=1)
-            centred = moves[:count] - moves[:count].mean(axis=0)
-            importances[self.active] = np.linalg.norm(centred, axis=1)
-        return {
-            "value": values[:, 0] if self.values.ndim == 1 else values,
-            "importance": importances,
-        }
 
 
 def fit(
@@ -119,9 +61,38 @@ def fit(
     if (given is not None or link) and (answers.ndim != 1 or solver != "newton"):
         raise PisteError("Slopes and a link need one output per question and solver='newton'.")
     task = _Task(matrix, answers, solver, ridge, options)
-    if given is not None or (link and matrix.shape[1] <= MOST_JOINT):
-        with threads_for(matrix.shape[0] * matrix.shape[1]):
-            return _fit_jointly(task, given, background, link, start)
+    plain: Fit | None = None
+    if given is None:
+        plain = _fit_plain(task, background, size)
+        enough = len(answers) >= _LEAST_ANSWERS and plain.loss > _EXACT * float(answers.var())
+        if not link or matrix.shape[1] > MOST_JOINT or (link == "auto" and not enough):
+            return plain
+    with threads_for(matrix.shape[0] * matrix.shape[1]):
+        found = fit_jointly(
+            matrix,
+            answers,
+            task.active,
+            given,
+            background=background,
+            link=link,
+            ridge=_ridge(ridge),
+            start=start,
+            **options,
+        )
+    if plain is None or link is True:
+        return found
+    return found if found.slalom.link is not None and found.loss < _WORTH * plain.loss else plain
+
+
+# A saturation is not worth a thought with fewer answers, or where a share of the variance that
+# small is left without one.
+_LEAST_ANSWERS, _EXACT = 30, 1e-6
+_WORTH = 0.97  # of the squared error: two more parameters may gain that by chance
+
+
+def _fit_plain(task: _Task, background: bool | Literal["auto"], size: int) -> Fit:
+    """The paper's SLALOM, with a background or without."""
+    answers = task.answers
     with threads_for(size):
         found, result = task.fit(bool(background))
         if background != "auto" or task.some_empty:
@@ -179,101 +150,12 @@ class _Task:
             iterations = int(self.options.get("epochs", 60))
         else:
             raise PisteError(f"solver={self.solver!r} is unknown: choose newton or sgd.")
-        slalom = _assemble(s, weight, linear, self.active, flat, background)
+        slalom = assemble(s, weight, linear, self.active, flat, background)
         loss = float(((slalom.predict(self.matrix) - self.answers) ** 2).mean())
         fit = Fit(
             slalom, loss, self.solver, iterations, converged, strengths, self.active, curvature
         )
         return fit, found
-
-
-def _fit_jointly(
-    task: _Task,
-    slopes: Floats | None,
-    background: bool | Literal["auto"],
-    link: bool | Literal["auto"],
-    start: Fit | None,
-) -> Fit:
-    """Answers and slopes together, with a saturation if it is wanted and worth it."""
-    table = task.used.toarray() if sparse.issparse(task.used) else task.used
-    known = None
-    if slopes is not None:
-        slopes = slopes[:, task.active]
-        known = ((table > 0) & np.isfinite(slopes)).astype(np.float64)
-        slopes = np.where(known > 0, slopes, 0.0)
-    equations = Equations(table, task.answers, slopes, known)
-    ridge = _ridge(task.ridge)
-
-    def solve(background: bool, saturating: bool, start: JointResult | None) -> JointResult:
-        return solve_joint(
-            equations,
-            background=background,
-            saturating=saturating,
-            ridge=ridge,
-            start=start,
-            **task.options,
-        )
-
-    saturating, behind = bool(link), bool(background)
-    same = start is not None and np.array_equal(start.active, task.active)
-    found = solve(behind, saturating, start.found if start is not None and same else None)
-    if link == "auto" and not _bends(found, table):
-        saturating = False
-        found = solve(behind, saturating, None)
-    if background == "auto" and not task.some_empty:
-        without = solve(False, saturating, found)
-        if without.noise <= found.noise:
-            found, behind = without, False
-    linear = np.append(found.values, [found.mass] * int(behind))[:, None]
-    plain = _assemble(found.importances, found.weight, linear, task.active, True, behind)
-    slalom = replace(plain, link=found.link)
-    return Fit(
-        slalom,
-        float(((slalom.predict(task.matrix) - task.answers) ** 2).mean()),
-        task.solver,
-        found.iterations,
-        found.converged,
-        found.ridge,
-        task.active,
-        found.curvature,
-        found.slope_weight,
-        found,
-    )
-
-
-# Beyond this many types their joint normal equations take longer than asking most models.
-MOST_JOINT = 1200
-# The least share of the answers' spread by which a saturation must bend the evidence.
-_LEAST_BEND = 0.02
-
-
-def _bends(found: JointResult, table: Floats) -> bool:
-    """Whether saturation changes what the questions are expected to be answered."""
-    if found.link is None:
-        return False
-    base = found.mass / found.weight if found.weight > 0 else 0.0
-    inner = Slalom(found.values, found.importances, found.weight, base)
-    evidence = inner.predict(table)
-    expected = found.link(evidence)
-    bend = np.sqrt(np.mean((evidence - expected) ** 2))
-    return bool(bend > _LEAST_BEND * expected.std())
-
-
-def _assemble(
-    s: Floats, weight: float, linear: Floats, active: Any, flat: bool, background: bool
-) -> Slalom:
-    """Back to all types: those that occur in no question get the mean value and weight."""
-    count = int(active.sum())
-    importances = np.zeros(len(active))
-    importances[active] = s
-    values = np.tile(linear[:count].mean(axis=0), (len(active), 1))
-    values[active] = linear[:count]
-    base = np.zeros(linear.shape[1])
-    if background and weight > 0:
-        base = linear[-1] / weight
-    if flat:
-        return Slalom(values[:, 0], importances, weight, float(base[0]))
-    return Slalom(values, importances, weight, base)
 
 
 def _ridge(ridge: Ridge) -> tuple[float, float] | None:

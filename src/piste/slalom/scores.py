@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from piste.slalom.fitting import Fit
+from piste.slalom.results import Fit
 from piste.slalom.shapley import shapley, shapley_changes
 from piste.slalom.surrogate import Slalom
 from piste.slalom.threads import threads_for
