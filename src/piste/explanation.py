@@ -56,12 +56,15 @@ class Fidelity:
     """How well the explanation predicts the model on questions it was not fitted to.
 
     ``r2`` = 1 − Σ(y − ŷ)² / Σ(y − ȳ)²: 1 is perfect, 0 no better than a constant. NaN where
-    too few questions were left to tell.
+    too few questions were left to tell. The ranges are 95 % bootstrap intervals over the
+    questions.
     """
 
     r2: float
     mse: float
     questions: int
+    r2_range: tuple[float, float] = (float("nan"), float("nan"))
+    mse_range: tuple[float, float] = (float("nan"), float("nan"))
 
     @property
     def words(self) -> str:

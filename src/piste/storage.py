@@ -109,6 +109,8 @@ def _meta(e: Explanation) -> dict[str, Any]:
             "r2": numbers(e.fidelity.r2),
             "mse": numbers(e.fidelity.mse),
             "questions": e.fidelity.questions,
+            "r2_range": numbers(e.fidelity.r2_range),
+            "mse_range": numbers(e.fidelity.mse_range),
         },
         "calls": e.calls,
         "seconds": e.seconds,
@@ -130,6 +132,14 @@ def to_json(e: Explanation, path: str | Path | None = None) -> str:
     if path is not None:
         write_text(path, text)
     return text
+
+
+def _fidelity(data: Any) -> Fidelity:
+    unknown = (None, None)  # results of earlier versions have no ranges
+    r2, mse = (
+        tuple(_number(end) for end in data.get(name, unknown)) for name in ("r2_range", "mse_range")
+    )
+    return Fidelity(_number(data["r2"]), _number(data["mse"]), int(data["questions"]), r2, mse)  # type: ignore[arg-type]  # pairs
 
 
 def _number(value: Any) -> float:
@@ -171,9 +181,7 @@ def _build(
             tuple(output["labels"]),
             tuple(value) if isinstance(value, list) else value,
         ),
-        fidelity=Fidelity(
-            _number(fidelity["r2"]), _number(fidelity["mse"]), int(fidelity["questions"])
-        ),
+        fidelity=_fidelity(fidelity),
         calls=int(meta["calls"]),
         seconds=float(meta["seconds"]),
         settings=meta["settings"],

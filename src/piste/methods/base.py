@@ -124,7 +124,7 @@ class Method(ABC):
 
 
 def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
-    """R² and mean squared error of predictions, over all outputs."""
+    """R² and mean squared error of predictions, over all outputs, with bootstrap intervals."""
     if len(answered) < 2:
         return Fidelity(float("nan"), float("nan"), len(answered))
     residual = float(((expected - answered) ** 2).sum())
@@ -134,7 +134,33 @@ def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
         r2 = 1.0 if residual <= max(noise, 1e-18) else float("nan")
     else:
         r2 = 1.0 - residual / spread
-    return Fidelity(r2, residual / answered.size, len(answered))
+    ranges = _ranges(expected, answered) if np.isfinite(r2) else ()
+    return Fidelity(r2, residual / answered.size, len(answered), *ranges)
+
+
+_RESAMPLED = 1000
+
+
+def _ranges(expected: Floats, answered: Floats) -> tuple[tuple[float, float], ...]:
+    """95 % bootstrap intervals of R² and mean squared error over the questions."""
+    count = len(answered)
+    flat = answered.reshape(count, -1)
+    misses = ((expected - answered) ** 2).reshape(count, -1).sum(axis=1)
+    squares = (flat**2).sum(axis=1)
+    times = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), _RESAMPLED)
+    missed = times @ misses
+    spread = times @ squares - ((times @ flat) ** 2).sum(axis=1) / count
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r2 = np.where(spread > 1e-12 * squares.sum(), 1.0 - missed / spread, np.nan)
+    found = []
+    for numbers in (r2, missed / flat.size):
+        low, high = (
+            np.nanquantile(numbers, [0.025, 0.975])
+            if np.isfinite(numbers).any()
+            else (np.nan, np.nan)
+        )
+        found.append((float(low), float(high)))
+    return tuple(found)
 
 
 def default_samples(distinct: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -23,6 +24,7 @@ from piste.methods.base import (
     held_out_share,
     measure_fidelity,
 )
+from piste.methods.budget import FIRST_ROUND, Budget
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import Ridge, fit
 from piste.slalom.results import Fit
@@ -32,10 +34,6 @@ from piste.slalom.surrogate import Slalom
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
 
-FIRST_ROUND = 128
-SETTLED_SCORES = 0.98
-SETTLED_R2 = 0.02
-SETTLED_ERROR = 0.05
 # With slopes, this share of the questions follows from what the others taught, in so many rounds.
 _ON_THE_WAY, _ROUNDS = 0.3, 2
 _FEW_UNITS = 6
@@ -49,8 +47,9 @@ class SlalomMethod(Method):
 
     ``samples`` counts the questions, held-out ones included; None means four for every distinct
     unit, from 300 to 2,000; "auto" asks in growing rounds until scores or errors settle, at most
-    ``max_samples``. ``share`` gives one pair of scores to every
-    type of unit (the paper's choice) or to every occurrence.
+    ``max_samples``. ``seconds`` asks in rounds too, until another one would take longer than that
+    or ``samples`` are asked; what is asked then depends on the machine. ``share`` gives one pair of
+    scores to every type of unit (the paper's choice) or to every occurrence.
 
     ``sampler`` None is "mix", and "subsets" with slopes.
 
@@ -71,6 +70,7 @@ class SlalomMethod(Method):
     slopes: bool | Literal["auto"] = "auto"
     link: bool | Literal["auto"] = "auto"
     max_samples: int = 4000
+    seconds: float | None = None
     epochs: int = 60
 
     name: ClassVar[str] = "slalom"
@@ -86,6 +86,11 @@ class SlalomMethod(Method):
         check_count("epochs", self.epochs)
         if self.samples not in ("auto", None):
             check_count("samples", self.samples)
+        if self.seconds is not None:
+            if not isinstance(self.seconds, (int, float)) or not 0 < self.seconds < np.inf:
+                raise PisteError(f"seconds={self.seconds!r} is wrong: a number above 0 is wanted.")
+            if self.solver == "analytic":
+                raise PisteError("seconds needs solver='newton': 'analytic' asks what it must.")
         for name in ("slopes", "link"):
             if getattr(self, name) not in (True, False, "auto"):
                 raise PisteError(
@@ -116,21 +121,30 @@ class SlalomMethod(Method):
             return self._on_the_way(task, memory["on_the_way"].pop())
         if self.solver == "analytic":
             return self._pairs(task)
-        if self.samples != "auto":
-            return []
-        return self._another_round(task)
+        return self._another_round(task) if self._in_rounds else []
+
+    @property
+    def _in_rounds(self) -> bool:
+        return self.samples == "auto" or self.seconds is not None
+
+    @property
+    def _most(self) -> int:
+        """The most questions, where they are asked in rounds."""
+        return self.samples if isinstance(self.samples, int) else self.max_samples
 
     def _first_round(self, task: Task) -> list[Sequence1D]:
         n, memory = len(task.subject), task.memory
         seen: sampling.Seen = {sampling.key_of(task.subject.types)}
         memory["seen"] = seen
-        if self.samples == "auto":
-            total = min(FIRST_ROUND, self.max_samples)
+        if self._in_rounds:
+            memory["budget"] = Budget(self._most, self.seconds)
+            first = FIRST_ROUND if memory["no_slopes"] else FIRST_ROUND // 2
+            total = min(first if self.seconds is None else first // 2, self._most)
             share = 2 * FIRST_ROUND  # rounds to come are judged by the same held-out questions
         else:
             distinct = len(np.unique(self._types(task)))
             usual = default_samples if memory["no_slopes"] else _slope_samples
-            total = share = self.samples or usual(distinct)
+            total = share = usual(distinct) if self.samples is None else int(self.samples)
             share = share if memory["no_slopes"] else max(share, _LEAST_SHARE)
         held_out = self._held_out(task, held_out_share(share, total, n), seen)
         memory["held_out"] = len(held_out)
@@ -220,35 +234,18 @@ class SlalomMethod(Method):
 
     def _another_round(self, task: Task) -> list[Sequence1D]:
         memory, asked = task.memory, len(task.sequences)
+        budget: Budget = memory["budget"]
+        begun = time.perf_counter()
         found, fidelity = self._fit(task)
+        budget.fitting = time.perf_counter() - begun
         linear = _ranking_score(found.slalom, self._types(task), task)
-        memory["stopped"] = self._reason_to_stop(memory, found, fidelity, linear, asked)
-        if memory["stopped"]:
+        if budget.look(found, linear, fidelity.r2, asked):
             return []
-        memory["linear"], memory["r2"] = linear, fidelity.r2
-        count = min(asked, self.max_samples - asked)
-        n, types = len(task.subject), task.subject.types
+        n, types, count = len(task.subject), task.subject.types, budget.next_round(asked)
         more = sampling.draw(memory["sampler"], n, count, task.rng, memory["seen"], types)
         if not more:
-            memory["stopped"] = "every question there is was asked"
+            budget.stopped = "every question there is was asked"
         return self._steeply(task, [], more) if more else []
-
-    def _reason_to_stop(
-        self, memory: dict[str, Any], found: Fit, fidelity: Fidelity, linear: Floats, asked: int
-    ) -> str | None:
-        if "linear" in memory:
-            # Not of ranks: the order of the many units that hardly count never settles.
-            moving = min(np.ptp(linear), np.ptp(memory["linear"])) > 0
-            agreement = float(np.corrcoef(linear, memory["linear"])[0, 1]) if moving else 1.0
-            if agreement >= SETTLED_SCORES and fidelity.r2 - memory["r2"] < SETTLED_R2:
-                return f"scores settled (correlation {agreement:.3f} between rounds)"
-        errors = found.errors["value"][found.active]
-        spread = float(np.std(found.values[found.active])) or 1.0
-        if float(np.median(errors)) < SETTLED_ERROR * spread:
-            return "errors settled (small against the spread of the values)"
-        if asked >= self.max_samples:
-            return f"cap of {self.max_samples} questions reached"
-        return None
 
     # -- solving -------------------------------------------------------------------------------
 
@@ -310,8 +307,8 @@ class SlalomMethod(Method):
                 more["saturation"] = [slalom.link.lowest, slalom.link.highest]
             if found.slope_weight:
                 more["slope_weight"] = found.slope_weight
-            if self.samples == "auto":
-                more["stopped"] = task.memory["stopped"]
+            if self._in_rounds:
+                more["stopped"] = memory["budget"].stopped
         scores, deviations = text_scores(slalom, self._types(task), found)
         base = slalom.base
         return Solution(

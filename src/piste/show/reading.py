@@ -228,9 +228,25 @@ def trust(e: Explanation) -> str:
     if not np.isfinite(fidelity.r2):
         return "Not measured: too few questions were left to check the explanation with."
     verdict = fidelity.words[:1].upper() + fidelity.words[1:]
+    low, high = fidelity.r2_range
+    bounds = ""
+    if np.isfinite([low, high]).all():
+        bounds = f" ({number(low).lstrip('+')} to {number(high).lstrip('+')})"
     return (
-        f"{verdict}: R² {number(fidelity.r2).lstrip('+')} on {fidelity.questions} reduced texts "
-        "it was not fitted to (1 is perfect, 0 no better than a constant)."
+        f"{verdict}: R² {number(fidelity.r2).lstrip('+')}{bounds} on {fidelity.questions} reduced "
+        "texts it was not fitted to (1 is perfect, 0 no better than a constant); what it expects "
+        f"is off by {number(float(np.sqrt(fidelity.mse))).lstrip('+')} there."
+    )
+
+
+def saturation(e: Explanation) -> str:
+    """A sentence on the bounds of the answer, if the explanation found any; else nothing."""
+    link = getattr(e.surrogate, "link", None)
+    if link is None:
+        return ""
+    return (
+        f" However much is said, the answer stays between {number(link.lowest)} and "
+        f"{number(link.highest)}: scores are of the evidence before that."
     )
 
 
@@ -278,6 +294,7 @@ def how_to_read(e: Explanation, label: str | int | None = None) -> str:
             f"Value is what a unit says when all weight is on it: above 0 it {above}, below 0 it "
             f"{below}. "
             "Importance is its weight against the other units: 0 is average, +0.7 counts double."
+            f"{saturation(e)}"
         )
     meaning = MEANINGS.get(e.ranking)
     if e.ranking in UNDIRECTED and meaning:
