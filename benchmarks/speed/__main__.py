@@ -105,7 +105,7 @@ def piste_row(
 
 def _explained(classifier: Any, texts: Any, options: dict[str, Any], found: list[Answer]) -> Answer:
     """Explain, and leave the answer for judging outside the time that is measured."""
-    found.append(_answer(piste.explain(classifier, texts, **options)))
+    found.append(_answer(piste.explain(classifier, texts, slopes=False, link=False, **options)))
     return found[0]
 
 
@@ -177,7 +177,12 @@ def many_texts(case: Case, calls: int, peers: int = 3) -> None:
 
 
 def _one_by_one(case: Case, **options: Any) -> Answer:
-    return _answer([piste.explain(case.classifier, text, **options) for text in case.texts])
+    return _answer(
+        [
+            piste.explain(case.classifier, text, slopes=False, link=False, **options)
+            for text in case.texts
+        ]
+    )
 
 
 def _runtimes() -> Iterator[str]:

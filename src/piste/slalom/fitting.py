@@ -46,6 +46,7 @@ def fit(
     need one output per question and Newton; then ``start`` is an earlier fit to begin at.
     Options of "sgd": epochs, learning_rate, batch, seed; of "newton": max_iterations.
 
+    >>> from piste.slalom import Slalom
     >>> rng = np.random.default_rng(0)
     >>> truth = Slalom(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.5, 0.0]))
     >>> counts = rng.integers(0, 3, (40, 3)) + np.eye(3)[rng.integers(0, 3, 40)]

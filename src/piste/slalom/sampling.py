@@ -69,9 +69,10 @@ def draw_on_the_way(
     From one unit to six in ten are gone, small numbers as often as large ones; scores are shaken
     a little, so that no two ways are the same.
 
-    >>> seen: Seen = set()
-    >>> draw_on_the_way(np.array([9.0, 0, -9]), 2, np.random.default_rng(0), seen, np.arange(3))
-    [array([1, 2]), array([0, 1])]
+    >>> scores, units = np.array([9.0, 0, -9]), np.arange(3)
+    >>> drawn = draw_on_the_way(scores, 2, np.random.default_rng(0), set(), units)
+    >>> [question.tolist() for question in drawn]
+    [[1, 2], [0]]
     """
     n, found = len(scores), list[Indices]()
     most = max(_MOST_GONE * n, 1.0)
