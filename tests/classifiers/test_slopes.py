@@ -190,3 +190,8 @@ def test_a_transformer_that_is_a_slalom_is_recovered_by_a_handful_of_questions(
 def test_black_boxes_are_asked_without_slopes() -> None:
     e = piste.explain(lambda texts: [len(t) for t in texts], "a b c d e f g h i", samples=60)
     assert "only gives answers" in e.settings["slopes"]
+
+
+def test_another_runtime_answers_without_slopes(wordpiece: Any) -> None:
+    quick = piste.load(build("bert"), wordpiece, runtime="torch-int8", tolerance=10.0)
+    assert "no gradients" in str(quick.why_no_slopes(quick.subject(TEXT)))

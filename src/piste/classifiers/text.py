@@ -204,6 +204,8 @@ class TextClassifier(TokenClassifier):
     def why_no_slopes(self, subject: Subject) -> str | None:
         if not subject.fits:
             return "the text is longer than it reads at once"
+        if self._backend.name != "torch":
+            return f"runtime={self._backend.name!r} has no gradients"
         if self._no_slopes is None:
             assert isinstance(subject, (TokenSubject, HidingSubject))
             with self.session():

@@ -23,6 +23,9 @@ def explain(
     cache: common.Cache = None,
     long: common.Long = "error",
     removal: common.Removal = "delete",
+    seconds: Annotated[
+        float | None, typer.Option(help="slalom: ask for about so long, instead of samples.")
+    ] = None,
     sampler: Annotated[
         str | None, typer.Option(help="slalom: mix, subsets, short or deletion.")
     ] = None,
@@ -41,6 +44,7 @@ def explain(
     given = common.read_text(text, file)
     piste = common.start()
     options: dict[str, Any] = {"sampler": sampler, "solver": solver, "share": share}
+    options["seconds"] = seconds
     options = {name: value for name, value in options.items() if value is not None}
     options |= common.read_options(option or [])
     # Names are checked inside, with a sentence for the user.
