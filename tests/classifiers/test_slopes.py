@@ -11,8 +11,8 @@ from transformers import PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 import piste
-from piste.classifiers.slopes import KeyBias, SlopeRunner
-from piste.engine import Engine
+from piste.classifiers.slopes import KeyBias, NoSlopesError, SlopeRunner
+from piste.engine import Engine, opened
 from piste.errors import PisteError
 from piste.target import resolve
 from tests.conftest import TEXT, build
@@ -142,7 +142,7 @@ def test_most_families_have_slopes() -> None:
             inputs["attention_mask"] = np.ones_like(ids)
             assert runner.hides(inputs, None, 6, 3) is expected
         else:
-            with pytest.raises(Exception, match="no attention"):
+            with pytest.raises(NoSlopesError, match="no attention"):
                 runner.hides(inputs, None, 6, 3)
 
 
@@ -150,6 +150,7 @@ def test_information_that_flows_past_attention_is_found_out(wordpiece: Any) -> N
     honest = load_pair(*soft_mean(wordpiece))
     assert honest.why_no_slopes(honest.subject(TEXT)) is None
     pooled = load_pair(*soft_mean(wordpiece, pooled=True))
+    assert "one unit" in str(pooled.why_no_slopes(pooled.subject("film")))  # and not remembered
     assert "still matters" in str(pooled.why_no_slopes(pooled.subject(TEXT)))
     e = piste.explain(pooled, TEXT, samples=100)
     assert "still matters" in e.settings["slopes"]
@@ -190,6 +191,23 @@ def test_a_transformer_that_is_a_slalom_is_recovered_by_a_handful_of_questions(
 def test_black_boxes_are_asked_without_slopes() -> None:
     e = piste.explain(lambda texts: [len(t) for t in texts], "a b c d e f g h i", samples=60)
     assert "only gives answers" in e.settings["slopes"]
+
+
+def test_two_tokens_of_a_decoder_are_enough_to_tell() -> None:
+    fresh = piste.load("piste:reviews-gpt")
+    assert fresh.why_no_slopes(fresh.subject("good film")) is None
+
+
+def test_answers_that_came_with_slopes_are_kept(reviews: Any, tmp_path: Any) -> None:
+    subject, sequences = reviews.subject(TEXT), [[0, 1, 2], [3, 5]]
+    target = resolve(1, np.zeros(2), reviews.labels, reviews.kind)
+    with opened(tmp_path / "kept") as cache:
+        logits, _ = Engine(reviews, cache=cache).ask_slopes(subject, sequences, target)
+    with opened(tmp_path / "kept") as cache:
+        later = Engine(reviews, cache=cache)
+        (again,) = later.ask([(subject, sequences)])
+    assert later.asked == 0
+    assert np.array_equal(again, logits)
 
 
 def test_another_runtime_answers_without_slopes(wordpiece: Any) -> None:

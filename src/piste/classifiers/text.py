@@ -206,6 +206,8 @@ class TextClassifier(TokenClassifier):
             return "the text is longer than it reads at once"
         if self._backend.name != "torch":
             return f"runtime={self._backend.name!r} has no gradients"
+        if len(subject) < 2:  # never remembered: a longer input will tell
+            return "one unit can't be hidden from others"
         if self._no_slopes is None:
             assert isinstance(subject, (TokenSubject, HidingSubject))
             with self.session():
@@ -216,9 +218,7 @@ class TextClassifier(TokenClassifier):
         """Whether hiding a token's key hides the token, tried on the input itself."""
         ((question, _),) = subject.encode(subject.whole)
         own = np.flatnonzero(subject.token_units >= 0)
-        middle, last = int(own[len(own) // 2]), len(question.payload[0]) - 1
-        if middle == last:
-            return ""  # a single token tells nothing; a longer input will
+        middle, last = int(own[(len(own) - 1) // 2]), len(question.payload[0]) - 1
         inputs = self._inputs(pad_rows([question], RIGHT, self._runner.pad))
         other = unused_id([question.payload[0]])
         other = other if self._vocabulary is None or other < self._vocabulary else 0

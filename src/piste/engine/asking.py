@@ -89,16 +89,19 @@ class Engine:
         self.progress.plan(len(questions))
         self._used.setdefault(id(subject), set()).update(one.key for one in questions)
         order = sorted(range(len(questions)), key=lambda number: questions[number].length)
-        with self.classifier.session():
-            while order:
-                longest = questions[order[-1]].length
-                size = max(self.classifier.budget // (_SLOPES_COST * longest), 1)
-                order, numbers = order[:-size], order[-size:]
-                batch = [questions[number] for number in numbers]
-                for number, own in zip(numbers, self._slopes(batch, target), strict=True):
-                    units = subject.owners(sequences[number])
-                    real = units >= 0
-                    np.add.at(slopes[number], units[real], own[real])
+        try:
+            with self.classifier.session():
+                while order:
+                    longest = questions[order[-1]].length
+                    size = max(self.classifier.budget // (_SLOPES_COST * longest), 1)
+                    order, numbers = order[:-size], order[-size:]
+                    batch = [questions[number] for number in numbers]
+                    for number, own in zip(numbers, self._slopes(batch, target), strict=True):
+                        units = subject.owners(sequences[number])
+                        real = units >= 0
+                        np.add.at(slopes[number], units[real], own[real])
+        finally:
+            self._save()
         return np.array([self._answers[one.key] for one in questions]), slopes
 
     def _slopes(self, batch: list[Question], target: Target) -> list[NDArray[np.float64]]:

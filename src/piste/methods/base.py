@@ -127,15 +127,22 @@ def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
     """R² and mean squared error of predictions, over all outputs, with bootstrap intervals."""
     if len(answered) < 2:
         return Fidelity(float("nan"), float("nan"), len(answered))
+    r2 = r_squared(expected, answered)
+    mse = float(((expected - answered) ** 2).mean())
+    ranges = _ranges(expected, answered) if np.isfinite(r2) else ()
+    return Fidelity(r2, mse, len(answered), *ranges)
+
+
+def r_squared(expected: Floats, answered: Floats) -> float:
+    """1 − Σ(y − ŷ)² / Σ(y − ȳ)²; of equal answers 1 if they are foretold exactly, else NaN."""
+    if len(answered) < 2:
+        return float("nan")
     residual = float(((expected - answered) ** 2).sum())
     spread = float(((answered - answered.mean(axis=0)) ** 2).sum())
     noise = 1e-24 * float((answered**2).sum())  # what rounding alone makes of equal numbers
     if spread <= noise:
-        r2 = 1.0 if residual <= max(noise, 1e-18) else float("nan")
-    else:
-        r2 = 1.0 - residual / spread
-    ranges = _ranges(expected, answered) if np.isfinite(r2) else ()
-    return Fidelity(r2, residual / answered.size, len(answered), *ranges)
+        return 1.0 if residual <= max(noise, 1e-18) else float("nan")
+    return 1.0 - residual / spread
 
 
 _RESAMPLED = 1000

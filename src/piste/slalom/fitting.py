@@ -39,7 +39,8 @@ def fit(
     ``outputs`` has one number per question, or one per class (then importances are shared, C.1).
     ``ridge`` is a number, a pair (on importances, on values), or "auto": found by marginal
     likelihood. ``background="auto"`` keeps a background only if its weight is at least twice its
-    standard error; where it hardly explains anything, also only if none explains less.
+    standard error; where it hardly explains anything, also only if none explains less. With
+    slopes or a link it is kept if a fit without one leaves more noise.
     ``slopes`` (questions × types, NaN where unknown) are derivatives with respect to log λ of
     soft removal (eq. 5), which are a_i (v_i − F) in a SLALOM. ``link`` fits a saturation on top
     (see :class:`~piste.slalom.link.Saturation`); "auto" keeps it if it bends the answers. Both
@@ -63,10 +64,11 @@ def fit(
         raise PisteError("Slopes and a link need one output per question and solver='newton'.")
     task = _Task(matrix, answers, solver, ridge, options)
     plain: Fit | None = None
-    if given is None:
+    many = matrix.shape[1] > MOST_JOINT
+    if given is None and (link is not True or many):
         plain = _fit_plain(task, background, size)
         enough = len(answers) >= _LEAST_ANSWERS and plain.loss > _EXACT * float(answers.var())
-        if not link or matrix.shape[1] > MOST_JOINT or (link == "auto" and not enough):
+        if not link or many or not enough:
             return plain
     with threads_for(matrix.shape[0] * matrix.shape[1]):
         found = fit_jointly(
@@ -80,7 +82,7 @@ def fit(
             start=start,
             **options,
         )
-    if plain is None or link is True:
+    if plain is None:
         return found
     return found if found.slalom.link is not None and found.loss < _WORTH * plain.loss else plain
 

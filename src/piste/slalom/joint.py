@@ -5,7 +5,7 @@ is left. All strengths come from the data: λ_s and λ_v by MacKay's fixed point
 likelihood, and ω from the residuals: half the way, on a logarithmic scale, between 1 (answers and
 slopes are in the same unit) and σ_y² over the squared slope errors of a question. Not all the way:
 where a model is no SLALOM, the slopes of a question err together, and the less is left of the
-answers' errors, the less slopes would count (docs/fidelity.md has the figures).
+answers' errors, the less slopes would count.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from scipy.linalg import lapack
 from piste.slalom.equations import Equations, Floats, Normal, State
 from piste.slalom.evidence import DOUBT, DOUBT_S
 from piste.slalom.link import Saturation
-
-Strengths = tuple[float, float]
+from piste.slalom.problem import Strengths
 
 _SETTLED_GAIN, _SETTLED_STRENGTHS = 1e-3, 0.05
 _LONGEST_STEP = 3.0

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from piste.slalom.equations import Equations
-from piste.slalom.joint import JointResult, Strengths, solve_joint
+from piste.slalom.joint import JointResult, solve_joint
+from piste.slalom.problem import Strengths
 from piste.slalom.results import Fit, Floats, assemble
 from piste.slalom.surrogate import Slalom
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.evaluation.metrics.base import Answers, Case, Figure, Floats, Measured, Metric
-from piste.methods.base import check_count, measure_fidelity
+from piste.methods.base import check_count, r_squared
 from piste.subject import Sequence1D
 
 Masks = NDArray[np.bool_]
@@ -88,8 +88,8 @@ class Fidelity(Metric):
         figures |= {
             "mse_few": _mean(np.array(there)),
             "mse_all": _mean(errors[rest]),
-            "r2_few": measure_fidelity(foretold[pooled], changes[pooled]).r2,
-            "r2_all": measure_fidelity(expected[rest], answers.numbers[rest]).r2,
+            "r2_few": r_squared(foretold[pooled], changes[pooled]),
+            "r2_all": r_squared(expected[rest], answers.numbers[rest]),
         }
         return Measured(figures, {"mse_by_removed": by_size})
 
