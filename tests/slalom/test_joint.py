@@ -140,3 +140,16 @@ def test_what_does_not_go_together_is_refused() -> None:
         fit(counts, np.zeros((len(counts), 2)), link=True, background=True)
     with pytest.raises(PisteError, match="questions × types"):
         fit(counts, np.zeros(len(counts)), slopes=np.zeros((3, 3)), background=True)
+
+
+def test_values_of_a_sum_stay_within_reach() -> None:
+    """Only v·e^s of an additive model is known; the rest must not run away."""
+    counts = subsets(60, 30)
+    shares = np.random.default_rng(2).normal(size=30)
+    slopes = np.where(counts > 0, shares, np.nan)
+    found = fit(counts, counts @ shares, slopes=slopes, ridge="auto")
+    weights = np.exp(found.importances)
+    assert found.slalom.weight <= 1.001 * weights.sum()
+    assert np.std(found.values) < 2 * np.ptp(counts @ shares)
+    product = weights * found.values
+    assert np.corrcoef(product, shares)[0, 1] > 0.9

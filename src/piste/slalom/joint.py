@@ -25,6 +25,12 @@ _LONGEST_STEP = 3.0
 # Of a background, where a type has 1 on average. At 0 it would speak by its mass alone, and nothing
 # could be said of an empty text.
 _LEAST_WEIGHT = 0.1
+# In units of the longest question's weight: the heavier the background, the nearer to a sum, with
+# values that grow without bound while answers hardly change. A mean must be left to have values.
+_MOST_WEIGHT = 1.0
+# Of the values, in units of the answers' range. Where only v·e^s is known, the values would
+# otherwise justify ever larger values.
+_MOST_SPREAD = 1.5
 _MOST_TRIES = 12
 _REACH = 0.6
 """Where the search for the saturation begins: its reach in units of the answers' range."""
@@ -111,6 +117,7 @@ class _Search:
         self.fixed[2 * types : 2 * types + 2] = not background
         self.fixed[-2:] = not saturating
         self.background = background
+        self.longest = equations.counts[np.argmax(equations.counts.sum(axis=1))]
         theta = np.zeros(equations.parameters)
         theta[types : 2 * types] = outputs.mean()
         if background:
@@ -189,7 +196,7 @@ class _Search:
             step = _solve(whole + np.diag(self.damping * scale), downhill)
             if step is not None:
                 ahead = theta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-                ahead[2 * self.types] = max(ahead[2 * self.types], _LEAST_WEIGHT * self.background)
+                self._bound(ahead)
                 with np.errstate(all="ignore"):
                     state = State(self.equations, ahead, self.saturating)
                     then = self._objective(state, prior)
@@ -199,6 +206,14 @@ class _Search:
                     return (now - then) / max(now, 1e-300)
             self.damping *= 5
         return 0.0
+
+    def _bound(self, theta: Floats) -> None:
+        """Keep the background's weight within its bounds."""
+        if not self.background:
+            return
+        most = _MOST_WEIGHT * float(self.longest @ np.exp(theta[: self.types]))
+        weight = max(min(theta[2 * self.types], most), _LEAST_WEIGHT)
+        theta[2 * self.types] = weight
 
     def _held(self, matrix: Floats) -> Floats:
         """Parameters that are not fitted take no part."""
@@ -234,6 +249,7 @@ class _Search:
             spread_s = (float(state.s @ state.s) + DOUBT_S) / (known_s + DOUBT_S)
             spread = float(((state.v - state.v.mean()) ** 2).sum())
             spread_v = (spread + DOUBT * self.variance) / (known_v + DOUBT)
+            spread_v = min(spread_v, (_MOST_SPREAD * self.range) ** 2)
             self.ridge = self.noise / spread_s, self.noise / spread_v
         after = (*self.ridge, self.omega)
         return max(
