@@ -15,7 +15,7 @@ from piste.errors import PisteError
 from piste.explaining import explain
 from piste.explanation import Explanation
 from piste.methods import METHODS
-from piste.subject import LongChoice, Removal, TextInput, UnitKind
+from piste.subject import Input, LongChoice, Removal, UnitKind
 from piste.target import TargetChoice
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Comparison:
 
 def compare(
     classifier: Any,
-    input: TextInput,
+    input: Input,
     methods: Sequence[str] | None = None,
     *,
     target: TargetChoice = None,

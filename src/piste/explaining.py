@@ -18,8 +18,9 @@ from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, Task, make
 from piste.methods.base import WithSlopes
+from piste.picture import Picture
 from piste.slalom.threads import threads_for
-from piste.subject import LongChoice, Removal, Sequence1D, Subject, TextInput, UnitKind
+from piste.subject import Input, LongChoice, Removal, Sequence1D, Subject, UnitKind
 from piste.target import TargetChoice, probabilities, resolve
 
 Samples: TypeAlias = int | Literal["auto"] | None
@@ -35,7 +36,7 @@ _SOLVERS = os.cpu_count() or 1
 @overload
 def explain(
     classifier: Any,
-    input: TextInput,
+    input: Input,
     *,
     method: str = ...,
     target: TargetChoice = ...,
@@ -53,7 +54,7 @@ def explain(
 @overload
 def explain(
     classifier: Any,
-    input: list[str] | list[tuple[str, str]] | list[TextInput],
+    input: list[str] | list[tuple[str, str]] | list[Picture] | list[Input],
     *,
     method: str = ...,
     target: TargetChoice = ...,
@@ -70,7 +71,7 @@ def explain(
 
 def explain(
     classifier: Any,
-    input: TextInput | list[str] | list[tuple[str, str]] | list[TextInput],
+    input: Input | list[str] | list[tuple[str, str]] | list[Picture] | list[Input],
     *,
     method: str = "slalom",
     target: TargetChoice = None,
@@ -122,7 +123,7 @@ def explain(
     return explanations if several else explanations[0]
 
 
-def _bind(classifier: Classifier, input: TextInput, method: Method, **how: Any) -> Subject:
+def _bind(classifier: Classifier, input: Input, method: Method, **how: Any) -> Subject:
     subject = classifier.subject(input, **how)
     if not subject.fits and how["long"] == "error" and method.short_only:
         # Short questions never meet the limit; only the whole text's own output needs windows.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from piste.errors import PisteError
-from piste.subject import TextInput, Unit
+from piste.subject import Input, Unit
 from piste.surrogates import Surrogate, as_counts
 from piste.target import Target
 
@@ -89,7 +89,7 @@ class Explanation:
     """
 
     method: str
-    input: TextInput
+    input: Input
     units: tuple[Unit, ...]
     scores: Mapping[str, Floats]
     errors: Mapping[str, Floats]

@@ -8,6 +8,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ import numpy as np
 
 from piste.errors import PisteError, need
 from piste.explanation import FORMAT, Explanation, Fidelity, Output
-from piste.subject import Unit
+from piste.picture import Picture
+from piste.subject import Input, Unit
 from piste.surrogates import surrogate_from
 from piste.target import Target
 
@@ -92,7 +94,7 @@ def _meta(e: Explanation) -> dict[str, Any]:
     return {
         "piste": FORMAT,
         "method": e.method,
-        "input": e.input if isinstance(e.input, str) else list(e.input),
+        "input": _given(e.input),
         "target": {
             "kind": e.target.kind,
             "name": e.target.name,
@@ -119,7 +121,19 @@ def _meta(e: Explanation) -> dict[str, Any]:
         "classifier": _plain(e.classifier),
         "versions": dict(e.versions),
         "ranking": e.ranking,
-    }
+    } | ({"boxes": boxes} if any(boxes := [unit.box for unit in e.units]) else {})
+
+
+def _given(input: Input) -> Any:
+    if isinstance(input, Picture):
+        return input.to_dict()
+    return input if isinstance(input, str) else list(input)
+
+
+def _input(data: Any) -> Input:
+    if isinstance(data, Mapping):
+        return Picture.from_dict(dict(data))
+    return data if isinstance(data, str) else tuple(data)
 
 
 def to_json(e: Explanation, path: str | Path | None = None) -> str:
@@ -163,12 +177,17 @@ def _build(
             raise PisteError(
                 f"The score {name!r} has {len(values)} numbers for {len(units)} units."
             )
+    boxes = meta.get("boxes")
+    if boxes is not None:
+        units = [
+            replace(unit, box=None if box is None else tuple(box))
+            for unit, box in zip(units, boxes, strict=True)
+        ]
     target, output, fidelity = meta["target"], meta["output"], meta["fidelity"]
     value, chances = output["value"], output["probabilities"]
-    given = meta["input"]
     return Explanation(
         method=meta["method"],
-        input=given if isinstance(given, str) else tuple(given),
+        input=_input(meta["input"]),
         units=tuple(units),
         scores={name: _array(values) for name, values in scores.items()},
         errors={name: _array(values) for name, values in errors.items()},

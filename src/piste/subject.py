@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.errors import PisteError
+from piste.picture import Picture
 
 if TYPE_CHECKING:
     from piste.classifiers.base import Classifier
 
 TextInput: TypeAlias = str | tuple[str, str]
+Input: TypeAlias = TextInput | Picture
 UnitKind: TypeAlias = Literal["words", "tokens", "sentences"]
 UNIT_KINDS: tuple[str, ...] = ("words", "tokens", "sentences")
 LongChoice: TypeAlias = Literal["error", "truncate", "windows"]
@@ -33,7 +35,9 @@ class Unit:
     """A player: a piece of the input that is present or absent as a whole.
 
     ``text == input[start:end]``; for a pair of texts ``segment`` says which of the two the span
-    counts in. ``tokens`` is the number of model tokens it covers.
+    counts in. ``tokens`` is the number of model tokens it covers. A unit of a picture has a
+    ``box`` instead (left, top, right, bottom in pixels of what the model sees), and its text is a
+    name, such as "row 3, column 7".
     """
 
     text: str
@@ -41,6 +45,7 @@ class Unit:
     end: int
     segment: int = 0
     tokens: int = 1
+    box: tuple[int, int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Subject(ABC):
     """One input of one classifier: its units, and answers about any sequence of them."""
 
     classifier: Classifier
-    input: TextInput
+    input: Input
     units: tuple[Unit, ...]
     types: NDArray[np.int64]
     """For every unit the number of its kind: units with the same content share one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from piste.subject import (
     Question,
     Removal,
     Subject,
-    TextInput,
     UnitKind,
 )
 
@@ -46,7 +45,7 @@ class Classifier(ABC):
     @abstractmethod
     def subject(
         self,
-        input: TextInput,
+        input: Any,
         *,
         units: UnitKind = "words",
         long: LongChoice = "error",

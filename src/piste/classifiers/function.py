@@ -25,7 +25,6 @@ from piste.subject import (
     Removal,
     Sequence1D,
     Subject,
-    TextInput,
     Unit,
     UnitKind,
 )
@@ -138,7 +137,7 @@ class TextFunction(_Function):
 
     def subject(
         self,
-        input: TextInput,
+        input: Any,
         *,
         units: UnitKind = "words",
         long: LongChoice = "error",

@@ -41,7 +41,7 @@ class TokenClassifier(Classifier):
 
     def subject(
         self,
-        input: TextInput,
+        input: Any,
         *,
         units: UnitKind = "words",
         long: LongChoice = "error",

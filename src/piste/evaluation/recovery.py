@@ -27,7 +27,6 @@ from piste.subject import (
     Removal,
     Sequence1D,
     Subject,
-    TextInput,
     Unit,
     UnitKind,
 )
@@ -60,7 +59,7 @@ class KnownFunction(Classifier):
 
     def subject(
         self,
-        input: TextInput,
+        input: Any,
         *,
         units: UnitKind = "words",
         long: LongChoice = "error",

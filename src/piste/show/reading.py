@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
+from piste.picture import Picture
 from piste.show import colours
 from piste.subject import Unit
 
@@ -58,6 +59,8 @@ class Kind:
 
 def texts(e: Explanation) -> list[list[Piece]]:
     """The input cut into pieces, one list per text of a pair; joined, they are the input."""
+    if isinstance(e.input, Picture):
+        return []
     given = (e.input,) if isinstance(e.input, str) else e.input
     cut = input_notes(e).get("long") == "truncate"
     result = []

@@ -20,8 +20,9 @@ from piste.evaluation.examples.data import Example
 from piste.evaluation.judging import bind
 from piste.evaluation.results import Results
 from piste.explanation import Explanation
+from piste.picture import Picture
 from piste.storage import read
-from piste.subject import TextInput
+from piste.subject import Input
 
 _ENDINGS = (".json", ".csv", ".parquet")
 
@@ -113,13 +114,15 @@ def read_explanations(folder: str | Path) -> Saved:
     return Saved(tuple(dict.fromkeys(labels.values())), examples, found)
 
 
-def _example(given: TextInput, name: str) -> Example:
+def _example(given: Input, name: str) -> Example:
+    if isinstance(given, Picture):
+        raise PisteError("Saved explanations of pictures can't be judged by this command yet.")
     return Example(name, given) if isinstance(given, str) else Example(name, *given)
 
 
-def _ids(root: Path, made: Mapping[Path, Explanation]) -> dict[TextInput, str]:
+def _ids(root: Path, made: Mapping[Path, Explanation]) -> dict[Input, str]:
     """A name for every text: that of its first file, with its folders if others are called so."""
-    first: dict[TextInput, Path] = {}
+    first: dict[Input, Path] = {}
     for file, explanation in made.items():
         first.setdefault(explanation.input, file)
     stems = [file.stem for file in first.values()]
@@ -133,7 +136,7 @@ def _ids(root: Path, made: Mapping[Path, Explanation]) -> dict[TextInput, str]:
 
 def _labels(root: Path, made: Mapping[Path, Explanation]) -> dict[Path, str]:
     """What the methods are called: by folder where the name alone would not tell them apart."""
-    seen: set[tuple[str, TextInput]] = set()
+    seen: set[tuple[str, Input]] = set()
     doubled: set[str] = set()
     for explanation in made.values():
         key = explanation.method, explanation.input

@@ -14,7 +14,7 @@ from piste.evaluation.robust.metrics import Told
 from piste.evaluation.robust.seeds import derive
 from piste.explaining import explain
 from piste.explanation import Explanation
-from piste.subject import TextInput
+from piste.subject import Input
 
 
 class Teller(Protocol):
@@ -49,7 +49,7 @@ class MethodTeller:
 
         def again(
             *,
-            input: TextInput | None = None,
+            input: Input | None = None,
             seed: int | None = None,
             classifier: Classifier | None = None,
         ) -> Explanation:
@@ -69,7 +69,7 @@ class MethodTeller:
     def _explain(
         self,
         classifier: Classifier,
-        input: TextInput,
+        input: Input,
         entry: Entry,
         seed: int,
         target: int | None,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
+from piste.picture import Picture
 from piste.subject import Subject, Unit
 
 Span: TypeAlias = tuple[int, int]
@@ -55,6 +56,8 @@ def rationale_units(
 def _units_and_texts(subject: Cut) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
     """The units and the texts they stand in; units alone are laid out on blanks."""
     if isinstance(subject, (Subject, Explanation)):
+        if isinstance(subject.input, Picture):
+            raise PisteError("Words can be marked in a text only, and a picture came.")
         texts = (subject.input,) if isinstance(subject.input, str) else subject.input
         return tuple(subject.units), texts
     units = tuple(subject)

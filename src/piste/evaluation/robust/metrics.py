@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any, ClassVar, Protocol
 
 from piste.classifiers import Classifier
+from piste.errors import PisteError
 from piste.evaluation.metrics.base import Figure
 from piste.evaluation.robust.randomised import randomised
 from piste.evaluation.robust.seeds import derive
@@ -17,7 +18,8 @@ from piste.evaluation.robust.similarity import agreement, rank_agreement, top_ov
 from piste.evaluation.robust.swaps import Swapped, swap
 from piste.explanation import Explanation
 from piste.methods.base import check_count
-from piste.subject import TextInput
+from piste.picture import Picture
+from piste.subject import Input
 
 
 class Again(Protocol):
@@ -26,7 +28,7 @@ class Again(Protocol):
     def __call__(
         self,
         *,
-        input: TextInput | None = None,
+        input: Input | None = None,
         seed: int | None = None,
         classifier: Classifier | None = None,
     ) -> Explanation: ...
@@ -187,5 +189,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-def _swapped(given: TextInput) -> tuple[Swapped, ...]:
+def _swapped(given: Input) -> tuple[Swapped, ...]:
+    if isinstance(given, Picture):
+        raise PisteError("Words can be exchanged in a text only, and a picture came.")
     return tuple(swap(text) for text in ((given,) if isinstance(given, str) else given))

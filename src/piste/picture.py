@@ -1,0 +1,187 @@
+"""An image as an input: its pixels, and which unit every pixel belongs to."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from piste.errors import PisteError, shorten
+
+_MOST_PIXELS = 100_000_000
+"""Larger pictures are refused: nobody means to decode them into memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """RGB pixels (height × width × 3, bytes).
+
+    A picture as a user gave it has no ``areas``. One that a result holds is ``prepared``: cut and
+    scaled to what the model sees, so that it is only normalised when it is asked about again, and
+    ``areas`` (height × width) tells the unit of every pixel, −1 for none.
+
+    >>> Picture.of(np.zeros((2, 3), dtype=np.uint8)).pixels.shape
+    (2, 3, 3)
+    """
+
+    pixels: NDArray[np.uint8]
+    name: str = "picture"
+    prepared: bool = False
+    areas: NDArray[np.int32] | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of(source: Any) -> Picture:
+        """A picture from a file, its bytes, a PIL image, or an array of bytes or of 0 … 1."""
+        if isinstance(source, Picture):
+            return source
+        if isinstance(source, (str, Path)):
+            path = Path(source).expanduser()
+            try:
+                return Picture(_decode(path.read_bytes(), str(source)), path.name)
+            except OSError as problem:
+                reason = problem.strerror or str(problem)
+                raise PisteError(f"{str(source)!r} could not be read: {reason}.") from problem
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            return Picture(_decode(bytes(source), "The bytes"))
+        if isinstance(source, Image.Image):
+            name = Path(getattr(source, "filename", "") or "picture").name
+            return Picture(_rgb(source), name)
+        if hasattr(source, "detach"):
+            source = source.detach().cpu().numpy()
+        if isinstance(source, np.ndarray):
+            return Picture(_from_array(source))
+        raise PisteError(
+            f"A picture is wanted (a file, its bytes, a PIL image or an array), but "
+            f"{shorten(source)} of type {type(source).__name__} came."
+        )
+
+    @property
+    def height(self) -> int:
+        return int(self.pixels.shape[0])
+
+    @property
+    def width(self) -> int:
+        return int(self.pixels.shape[1])
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for equal pixels that are read the same way."""
+        shape = f"{self.pixels.shape}{self.prepared}".encode()
+        return hashlib.sha256(shape + np.ascontiguousarray(self.pixels).tobytes()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Picture) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"<picture {self.name!r}, {self.width} × {self.height}>"
+
+    def image(self) -> Image.Image:
+        return Image.fromarray(self.pixels)
+
+    def png(self) -> bytes:
+        return _png(self.image())
+
+    def painted(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One number per unit, spread over the unit's pixels; NaN where no unit is."""
+        if self.areas is None:
+            raise PisteError("This picture has not been cut into units: explain it first.")
+        spread = np.append(np.asarray(scores, dtype=np.float64), np.nan)
+        return spread[self.areas]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it: lossless PNGs in base64."""
+        areas = None
+        if self.areas is not None:
+            shifted = (self.areas + 1).astype(np.uint16)
+            areas = _text(_png(Image.fromarray(shifted)))
+        return {
+            "picture": _text(self.png()),
+            "name": self.name,
+            "prepared": self.prepared,
+            "areas": areas,
+        }
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Picture:
+        """What :meth:`to_dict` wrote."""
+        pixels = _decode(base64.b64decode(data["picture"]), "The stored picture")
+        areas = None
+        if data["areas"] is not None:
+            with Image.open(io.BytesIO(base64.b64decode(data["areas"]))) as image:
+                areas = np.asarray(image).astype(np.int32) - 1
+        return Picture(pixels, data["name"], bool(data["prepared"]), areas)
+
+
+def _text(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
+
+
+def _png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def _decode(content: bytes, source: str) -> NDArray[np.uint8]:
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            if image.width * image.height > _MOST_PIXELS:
+                raise PisteError(
+                    f"{source!r} has {image.width} × {image.height} pixels: make it smaller, at "
+                    f"most {_MOST_PIXELS:,} are read."
+                )
+            return _rgb(image)
+    except (UnidentifiedImageError, Image.DecompressionBombError) as problem:
+        raise PisteError(
+            f"{source!r} is not a picture that can be read: PNG, JPEG, WebP, GIF or BMP is wanted."
+        ) from problem
+    except (OSError, SyntaxError, ValueError) as problem:
+        if isinstance(problem, PisteError):
+            raise
+        raise PisteError(f"{source!r} is a broken picture ({problem}).") from problem
+
+
+def _rgb(image: Image.Image) -> NDArray[np.uint8]:
+    """Upright, on white where it is transparent, 16-bit greys scaled to bytes."""
+    image = ImageOps.exif_transpose(image)
+    if image.mode.startswith(("I", "F")):
+        numbers = np.asarray(image, dtype=np.float64)
+        numbers = numbers / 257.0 if numbers.max(initial=0) > 255 else numbers
+        return _from_array(np.clip(np.round(numbers), 0, 255).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        paper = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(paper, image)
+    return np.asarray(image.convert("RGB"))
+
+
+def _from_array(array: NDArray[Any]) -> NDArray[np.uint8]:
+    if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] not in (1, 3):
+        array = np.moveaxis(array, 0, 2)
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
+        raise PisteError(
+            f"An array of height × width × 3 (or × 1, or without it) is wanted for a picture, but "
+            f"one of shape {array.shape} came."
+        )
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all() or array.min() < 0 or array.max() > 1:
+            raise PisteError(
+                "A picture's numbers must lie in 0 … 1, or be bytes in 0 … 255: scale them first."
+            )
+        array = np.round(array * 255)
+    elif array.dtype.kind not in "iub" or array.min() < 0 or array.max() > 255:
+        raise PisteError("A picture's whole numbers must lie in 0 … 255: scale them first.")
+    return np.repeat(array, 4 - array.shape[2], axis=2)[:, :, :3].astype(np.uint8)
