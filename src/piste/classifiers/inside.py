@@ -52,6 +52,11 @@ class Inside:
     def ids(self) -> torch.Tensor:
         return self.inputs["input_ids"]
 
+    @property
+    def start(self) -> torch.Tensor:
+        """The input's own embeddings, 1 × tokens × features."""
+        return self.embed(self.ids)
+
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
         """Embeddings of token ids, rows × tokens × features, detached from everything."""
         with torch.no_grad():
