@@ -31,8 +31,8 @@ def evaluate(
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="deletion, insertion, eraser, fidelity, single, rationale, naive_bayes, "
-            "stability, equal_inputs, sanity."
+            help="deletion, insertion, eraser, alone, fidelity, single, rationale, pointing, "
+            "naive_bayes, stability, equal_inputs, sanity; options as eraser[bins=eggen]."
         ),
     ] = None,
     examples: Annotated[int, typer.Option("--examples", "-n", help="How many texts.")] = 50,
@@ -61,8 +61,15 @@ def evaluate(
     pair_column: Annotated[
         str | None, typer.Option(help="The column with the second texts of pairs.")
     ] = None,
+    image_column: Annotated[
+        str | None,
+        typer.Option(help="The column with pictures (bytes or file names), instead of texts."),
+    ] = None,
     rationale_column: Annotated[
-        str | None, typer.Option(help="What people marked: 0/1 per word, or [start, end] spans.")
+        str | None,
+        typer.Option(
+            help="What people marked: 0/1 per word, [start, end] spans, or a picture's mask."
+        ),
     ] = None,
     words_column: Annotated[
         str | None, typer.Option(help="The words that were marked, if not split at white space.")
@@ -94,6 +101,7 @@ def evaluate(
         "pair": pair_column,
         "rationale": rationale_column,
         "words_column": words_column,
+        "image": image_column,
     }
     bounds = min_words, max_words
     shared: dict[str, Any] = {

@@ -4,10 +4,13 @@ from piste.evaluation.benchmark.running import evaluate
 from piste.evaluation.benchmark.saved import evaluate_saved
 from piste.evaluation.benchmark.store import read_results
 from piste.evaluation.bootstrap import difference, differences, interval, summary
+from piste.evaluation.classes import class_f1
 from piste.evaluation.examples.data import Example, read_data
+from piste.evaluation.examples.regions import Region
 from piste.evaluation.judging import judge
 from piste.evaluation.metrics import (
     METRICS,
+    Alone,
     Deletion,
     Eraser,
     Fidelity,
@@ -15,6 +18,7 @@ from piste.evaluation.metrics import (
     Insertion,
     Metric,
     NaiveBayes,
+    Pointing,
     Rationale,
     SingleRemoval,
     naive_bayes_table,
@@ -25,6 +29,7 @@ from piste.evaluation.results import Difference, Interval, Results, Row
 
 __all__ = [
     "METRICS",
+    "Alone",
     "Deletion",
     "Difference",
     "Eraser",
@@ -35,10 +40,13 @@ __all__ = [
     "Interval",
     "Metric",
     "NaiveBayes",
+    "Pointing",
     "Rationale",
+    "Region",
     "Results",
     "Row",
     "SingleRemoval",
+    "class_f1",
     "difference",
     "differences",
     "evaluate",

@@ -100,12 +100,12 @@ def bind(classifier: Classifier, explanation: Explanation) -> Subject:
     long: Any = notes.get("long", "fits")
     removal: Any = notes.get("removal", "delete")
     refusal: PisteError | None = None
-    for kind in UNIT_KINDS:
-        units: Any = kind
+    # Results of earlier versions don't say what the input was cut into.
+    for kind in (notes["units"],) if "units" in notes else UNIT_KINDS:
         try:
             subject = classifier.subject(
                 explanation.input,
-                units=units,
+                units=kind,
                 long="error" if long == "fits" else long,
                 removal=removal,
             )
@@ -197,8 +197,8 @@ def _check_outputs(classifier: Classifier, explanation: Explanation) -> None:
         )
 
 
-def _spans(units: Sequence[Unit]) -> tuple[tuple[int, int, int], ...]:
-    return tuple((unit.segment, unit.start, unit.end) for unit in units)
+def _spans(units: Sequence[Unit]) -> tuple[tuple[Any, ...], ...]:
+    return tuple((unit.segment, unit.start, unit.end, unit.box) for unit in units)
 
 
 def _waves(trials: Sequence[_Trial], metrics: Sequence[Metric]) -> Iterator[list[_Trial]]:

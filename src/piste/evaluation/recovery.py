@@ -28,7 +28,7 @@ from piste.subject import (
     Sequence1D,
     Subject,
     Unit,
-    UnitKind,
+    UnitChoice,
 )
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,7 @@ class KnownFunction(Classifier):
         self,
         input: Any,
         *,
-        units: UnitKind = "words",
+        units: UnitChoice = None,
         long: LongChoice = "error",
         removal: Removal = "delete",
     ) -> Subject:

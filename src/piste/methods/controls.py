@@ -39,6 +39,28 @@ class RandomMethod(ControlMethod):
 
 
 @dataclass(frozen=True)
+class CentreMethod(ControlMethod):
+    """The nearer a unit lies to the middle of the picture (or the text), the higher it scores.
+
+    Photographers put things there, so this finds objects without a look at the picture.
+    """
+
+    name: ClassVar[str] = "centre"
+    about: ClassVar[str] = "control: the middle scores highest"
+
+    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+        boxes = [unit.box for unit in task.subject.units]
+        if None in boxes:
+            boxes = [(k, 0, k + 1, 1) for k in range(len(boxes))]
+        edges = np.array(boxes, dtype=np.float64)
+        middles = (edges[:, :2] + edges[:, 2:]) / 2
+        middle = (edges[:, :2].min(axis=0) + edges[:, 2:].max(axis=0)) / 2
+        away = np.linalg.norm(middles - middle, axis=1)
+        scores = 1.0 - away / max(float(away.max()), 1.0)
+        return scores if len(shape) == 1 else np.repeat(scores[:, None], shape[1], axis=1)
+
+
+@dataclass(frozen=True)
 class ZeroMethod(ControlMethod):
     """Every unit scores zero, so the answer is foretold to stay as it is."""
 

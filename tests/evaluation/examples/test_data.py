@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import piste
 from piste import PisteError
 from piste.evaluation.examples.data import Example, as_examples, read_data
+from piste.picture import Picture
 
 ROWS: list[dict[str, Any]] = [
     {"text": f"review number {n}, with “quotes”,\nand {'more ' * n}lines", "label": int(n >= 10)}
@@ -197,3 +199,31 @@ def test_numbers_as_labels(tmp_path: Path) -> None:
     found = read_data(write(rows, tmp_path / "labels.jsonl"), shuffle=False)
     assert [example.label for example in found] == [1, None, 1, 3, "x", "2.5"]
     assert all(not isinstance(example.label, (bool, np.generic)) for example in found)
+
+
+def test_pictures_come_as_bytes_or_as_files_beside_the_data(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    pixels = [rng.integers(0, 256, (6, 6, 3)).astype(np.uint8) for _ in range(3)]
+    rows: list[dict[str, Any]] = []
+    for number, one in enumerate(pixels):
+        Image.fromarray(one).save(tmp_path / f"{number}.png")
+        content = (tmp_path / f"{number}.png").read_bytes()
+        mask = [[0, 1], [1, 1]]
+        rows.append({"image": content, "file": f"{number}.png", "label": number, "mask": mask})
+    file = write(rows, tmp_path / "some.parquet")
+    by_bytes = read_data(file, image="image", rationale="mask", shuffle=False)
+    by_name = read_data(file, image="file", shuffle=False)
+    for one, other, array in zip(by_bytes, by_name, pixels, strict=True):
+        assert one.picture is not None
+        assert one.picture == other.picture == one.input
+        assert (one.picture.pixels == array).all()
+        assert one.rationale is not None
+        assert one.digest != other.digest
+    (tmp_path / "1.png").write_bytes(b"nothing")
+    with pytest.raises(PisteError, match="Row 1 of"):
+        read_data(file, image="file")
+    with pytest.raises(PisteError, match="where a picture is wanted"):
+        read_data(file, image="label")
+    (only,) = as_examples([Picture(pixels[0])], None, 0)
+    assert isinstance(only.input, Picture)

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 import piste
 from piste import PisteError
-from piste.evaluation.metrics import GRID, Case, Deletion, Eraser, Insertion
+from piste.evaluation.metrics import GRID, Alone, Case, Deletion, Eraser, Insertion, make
 from tests.evaluation.cases import adding, case_of, explained, measure, yes_or_no
 
 WEIGHTS = {"a": 2.0, "b": 1.0, "c": 0.0, "d": -1.0}
@@ -166,3 +166,31 @@ def test_a_regression_is_measured_in_its_own_numbers() -> None:
 def test_wrong_options(make: Any, words: str) -> None:
     with pytest.raises(PisteError, match=words):
         make()
+
+
+def test_the_top_units_alone() -> None:
+    clf = yes_or_no(adding({"a": 3.0, "b": -2.0, "c": -2.0, "d": 0.5}))
+    text = "a b c d"  # −0.5: no
+    for_no = explained(clf, text, [-3.0, 2.0, 2.0, -0.5])
+    found = measure(Alone(share=0.5), case_of(clf, for_no))
+    assert found.figures["same_class"] == 1.0
+    assert found.curves["classes"] == [0.0, 0.0]
+    misled = explained(clf, text, [3.0, 0.0, 0.0, 0.5])
+    found = measure(Alone(share=0.2), case_of(clf, misled))
+    assert found.figures["same_class"] == 0.0
+    assert found.curves["classes"] == [1.0, 0.0]
+    for wrong in (0, 1.5, "all"):
+        with pytest.raises(PisteError, match="share"):
+            Alone(share=wrong)  # type: ignore[arg-type]
+
+
+def test_metrics_take_options_in_brackets() -> None:
+    eraser, deletion = make(["eraser[bins=eggen]", "deletion[steps=7]"])
+    assert eraser == Eraser(bins="eggen")
+    assert deletion == Deletion(steps=7)
+    with pytest.raises(PisteError, match="has no option 'size': it has steps"):
+        make("deletion[size=3]")
+    with pytest.raises(PisteError, match="option=value"):
+        make("deletion[steps]")
+    with pytest.raises(PisteError, match="unknown"):
+        make("deletion[steps=3")

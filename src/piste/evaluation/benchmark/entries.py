@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from piste.errors import PisteError
+from piste.evaluation.brackets import read_options, split_names, written
 from piste.methods import make, options_of
 from piste.methods.base import check_count
 
 _FORM = re.compile(r"(?P<method>\w+)(?:\[(?P<options>[^\[\]]*)\])?(?::(?P<score>\w+))?")
-_COMMA = re.compile(r",(?![^\[]*\])")  # not within brackets
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,6 @@ class Entry:
     telling: str
     score: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def split_names(text: str) -> list[str]:
-    """Names with commas between them, which may also stand within brackets.
-
-    >>> split_names("slalom[sampler=short,samples=100]:value, lime")
-    ['slalom[sampler=short,samples=100]:value', 'lime']
-    """
-    return [name.strip() for name in _COMMA.split(text) if name.strip()]
 
 
 def make_entries(
@@ -79,7 +69,7 @@ def _entry(name: str, samples: int | None, options: Mapping[str, Mapping[str, An
             "name[option=value,option=value], or name[option=value]:score."
         )
     method, score = found["method"], found["score"]
-    own = _brackets(found["options"] or "", name)
+    own = read_options(found["options"] or "", name)
     chosen: dict[str, Any] = {}
     if samples is not None and "samples" in options_of(method):
         chosen["samples"] = samples
@@ -87,34 +77,10 @@ def _entry(name: str, samples: int | None, options: Mapping[str, Mapping[str, An
         chosen["held_out"] = 0  # the verdict of a method's own would only cost: all are judged
     chosen |= {**options.get(method, {}), **own}
     make(method, chosen)  # refuses what the method does not know
-    written = ",".join(f"{key}={_written(value)}" for key, value in own.items())
-    telling = f"{method}[{written}]" if own else method
+    told = ",".join(f"{key}={written(value)}" for key, value in own.items())
+    telling = f"{method}[{told}]" if own else method
     label = telling if score is None else f"{telling}:{score}"
     return Entry(label, method, telling, score, chosen)
-
-
-def _brackets(text: str, name: str) -> dict[str, Any]:
-    chosen = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        option, equals, value = part.partition("=")
-        if not equals:
-            raise PisteError(
-                f"The method {name!r} has {part!r} in its brackets: write option=value."
-            )
-        chosen[option.strip()] = _value(value.strip())
-    return chosen
-
-
-def _value(text: str) -> Any:
-    """A number, true, false or none where it is one, else the text itself."""
-    try:
-        return json.loads({"none": "null"}.get(text.lower(), text.lower()))
-    except json.JSONDecodeError:
-        return text
-
-
-def _written(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _check_options(options: Mapping[str, Any], entries: Sequence[Entry]) -> None:

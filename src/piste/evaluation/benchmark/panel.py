@@ -11,7 +11,15 @@ from piste.classifiers import Classifier
 from piste.errors import PisteError, shorten
 from piste.evaluation.examples.data import Example
 from piste.evaluation.judging import figures_of
-from piste.evaluation.metrics import METRICS, Figure, Metric, NaiveBayes, make, naive_bayes_table
+from piste.evaluation.metrics import (
+    METRICS,
+    Figure,
+    Metric,
+    NaiveBayes,
+    is_metric,
+    make,
+    naive_bayes_table,
+)
 from piste.evaluation.robust.metrics import RETELLINGS, Retelling
 
 MetricOption: TypeAlias = str | Metric | Retelling
@@ -56,7 +64,7 @@ def make_panel(
             retelling.append(RETELLINGS[one]())
         elif one == NaiveBayes.name:
             asking.append(_naive_bayes(classifier, labelled()))
-        elif isinstance(one, Metric) or one in METRICS:
+        elif isinstance(one, Metric) or is_metric(one):
             asking.append(one)
         else:
             raise PisteError(f"The metric {shorten(one)} is unknown: choose {', '.join(_known())}.")

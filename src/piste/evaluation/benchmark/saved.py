@@ -11,11 +11,12 @@ from typing import Any
 from piste.classifiers import Classifier, load
 from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError, shorten
-from piste.evaluation.benchmark.entries import Entry, check_once, split_names
+from piste.evaluation.benchmark.entries import Entry, check_once
 from piste.evaluation.benchmark.panel import MetricOption, make_panel
 from piste.evaluation.benchmark.running import DEFAULT_METRICS, make_plan, run
 from piste.evaluation.benchmark.telling import SavedTeller
 from piste.evaluation.benchmark.trial import Court
+from piste.evaluation.brackets import split_names
 from piste.evaluation.examples.data import Example
 from piste.evaluation.judging import bind
 from piste.evaluation.results import Results
@@ -116,7 +117,7 @@ def read_explanations(folder: str | Path) -> Saved:
 
 def _example(given: Input, name: str) -> Example:
     if isinstance(given, Picture):
-        raise PisteError("Saved explanations of pictures can't be judged by this command yet.")
+        return Example(name, picture=given)
     return Example(name, given) if isinstance(given, str) else Example(name, *given)
 
 

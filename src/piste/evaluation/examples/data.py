@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,35 +15,42 @@ import numpy as np
 from piste.errors import PisteError, shorten
 from piste.evaluation.examples.files import Table, read_table
 from piste.evaluation.examples.marks import Marks, read_marks
+from piste.evaluation.examples.regions import Region, read_region
 from piste.methods.base import check_count
-from piste.subject import TextInput
+from piste.picture import Picture
+from piste.subject import Input
 
 SPLIT = "split"
 """The column that says which part of the data a row belongs to."""
 
-DataOption: TypeAlias = "str | Path | Sequence[Example] | Sequence[TextInput]"
+DataOption: TypeAlias = "str | Path | Sequence[Example] | Sequence[Input]"
 
 
 @dataclass(frozen=True)
 class Example:
-    """One text, or a pair of texts, and what is known about it."""
+    """One text, a pair of texts or a picture, and what is known about it."""
 
     id: str
     """Its number in the file, counted from 0 before anything was left out."""
-    text: str
+    text: str = ""
     pair: str | None = None
     label: int | str | None = None
-    rationale: Marks | None = None
+    rationale: Marks | Region | None = None
     split: str | None = None
+    picture: Picture | None = None
 
     @property
-    def input(self) -> TextInput:
+    def input(self) -> Input:
+        if self.picture is not None:
+            return self.picture
         return self.text if self.pair is None else (self.text, self.pair)
 
     @property
     def digest(self) -> str:
         """The same for equal examples only, to recognise them in a later run."""
-        parts = (self.id, self.text, self.pair, self.label, repr(self.rationale))
+        parts = [self.id, self.text, self.pair, self.label, repr(self.rationale)]
+        if self.picture is not None:
+            parts.append(self.picture.digest)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -55,6 +62,7 @@ def read_data(
     rationale: str | None = None,
     words_column: str | None = None,
     pair: str | None = None,
+    image: str | None = None,
     split: str | None = None,
     examples: int | None = None,
     seed: int = 0,
@@ -69,6 +77,9 @@ def read_data(
     these the first ``examples`` of a shuffled order that depends on the seed alone: a larger
     number takes the same examples and more.
 
+    ``image`` names the column with pictures instead: their bytes, or the names of files, which are
+    looked for beside the data; the rationale then is a mask (bytes of a PNG, or rows of 0/1).
+
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "few.csv"
     >>> _ = file.write_text("text,label\nwhat a mess,0\na wonderful film,1\n")
@@ -76,10 +87,12 @@ def read_data(
     [('0', 0), ('1', 1)]
     """
     _check(examples, seed)
-    columns = _Columns(text, label, rationale, words_column, pair)
+    columns = _Columns(text, label, rationale, words_column, pair, image)
     table = read_table(path, columns.wanted)
     columns.check(table)
-    numbers = _with_words(table, _of_split(table, split), columns, words)
+    numbers = _of_split(table, split)
+    if image is None:
+        numbers = _with_words(table, numbers, columns, words)
     if shuffle:
         order = np.random.default_rng(seed).permutation(len(numbers))
         numbers = [numbers[place] for place in order]
@@ -99,10 +112,12 @@ def as_examples(data: DataOption, examples: int | None, seed: int) -> list[Examp
             found.append(Example(str(number), one))
         elif isinstance(one, tuple) and len(one) == 2:
             found.append(Example(str(number), *one))
+        elif isinstance(one, Picture):
+            found.append(Example(str(number), picture=one))
         else:
             raise PisteError(
-                f"Data is a file, or a list of examples, texts or pairs, but {shorten(one)} of "
-                f"type {type(one).__name__} came."
+                f"Data is a file, or a list of examples, texts, pairs or pictures, but "
+                f"{shorten(one)} of type {type(one).__name__} came."
             )
     if not found:
         raise PisteError("The data is empty: give at least one text.")
@@ -120,14 +135,16 @@ class _Columns:
     rationale: str | None
     words: str | None
     pair: str | None
+    image: str | None = None
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        names = (self.text, self.label, self.rationale, self.words, self.pair, SPLIT)
+        content = self.image or self.text
+        names = (content, self.label, self.rationale, self.words, self.pair, SPLIT)
         return tuple(name for name in names if name)
 
     def check(self, table: Table) -> None:
-        table.need(self.text, "text")
+        table.need(self.image or self.text, "text" if self.image is None else "pictures")
         if self.label != "label":  # the usual name may be missing, one that was chosen may not
             table.need(self.label, "label")
         for meaning in ("rationale", "words", "pair"):
@@ -143,13 +160,21 @@ class _Columns:
 
     def example(self, table: Table, number: int) -> Example:
         row = table.rows[number]
+        split, place = row.get(SPLIT), f"Row {number} of {table.file!r}"
+        cell = None if self.rationale is None else row.get(self.rationale)
+        if self.image is not None:
+            return Example(
+                id=str(number),
+                label=_label(row.get(self.label)),
+                rationale=read_region(cell, place),
+                split=None if split is None else str(split),
+                picture=_picture(row.get(self.image), place, Path(table.file).parent),
+            )
         text, pair = self.texts(table, number)
         rationale = None
         if self.rationale is not None:
             words = None if self.words is None else row.get(self.words)
-            place = f"Row {number} of {table.file!r}"
-            rationale = read_marks(row.get(self.rationale), words, text, place)
-        split = row.get(SPLIT)
+            rationale = read_marks(cell, words, text, place)
         return Example(
             id=str(number),
             text=text,
@@ -214,6 +239,21 @@ def _text(cell: object, column: str, table: Table, number: int) -> str:
             "text is wanted, so name the column that has the texts."
         )
     return cell
+
+
+def _picture(cell: object, place: str, folder: Path) -> Picture:
+    """A picture from its bytes, from what data sets keep of it, or from a file beside the data."""
+    if isinstance(cell, Mapping):  # {"bytes": …, "path": …}
+        cell = cell.get("bytes") or cell.get("path")
+    if not isinstance(cell, (bytes, str)):
+        raise PisteError(
+            f"{place} holds {shorten(cell)} where a picture is wanted: its bytes, or the name of "
+            "its file."
+        )
+    try:
+        return Picture.of(folder / cell if isinstance(cell, str) else cell)
+    except PisteError as problem:
+        raise PisteError(f"{place}: {problem}") from problem
 
 
 def _label(cell: Any) -> int | str | None:

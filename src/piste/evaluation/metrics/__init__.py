@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from piste.errors import PisteError, shorten
+from piste.evaluation.brackets import named_options
 from piste.evaluation.metrics.agreement import (
     NaiveBayes,
     Rationale,
@@ -15,7 +17,8 @@ from piste.evaluation.metrics.agreement import (
 )
 from piste.evaluation.metrics.base import Answers, Case, Figure, Measured, Metric
 from piste.evaluation.metrics.fidelity import Fidelity
-from piste.evaluation.metrics.removal import GRID, Deletion, Eraser, Insertion
+from piste.evaluation.metrics.pointing import Pointing
+from piste.evaluation.metrics.removal import GRID, Alone, Deletion, Eraser, Insertion
 
 METRICS: Mapping[str, type[Any]] = {
     metric.name: metric
@@ -23,9 +26,11 @@ METRICS: Mapping[str, type[Any]] = {
         Deletion,
         Insertion,
         Eraser,
+        Alone,
         Fidelity,
         SingleRemoval,
         Rationale,
+        Pointing,
         NaiveBayes,
     )
 }
@@ -37,6 +42,7 @@ __all__ = [
     "FAITHFULNESS",
     "GRID",
     "METRICS",
+    "Alone",
     "Answers",
     "Case",
     "Deletion",
@@ -47,8 +53,10 @@ __all__ = [
     "Measured",
     "Metric",
     "NaiveBayes",
+    "Pointing",
     "Rationale",
     "SingleRemoval",
+    "is_metric",
     "make",
     "naive_bayes_table",
     "rationale_units",
@@ -58,16 +66,14 @@ __all__ = [
 def make(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
     """Metrics by name with their usual options; a metric with options of yours stays as it is.
 
-    >>> [metric.name for metric in make(["deletion", Eraser(bins="eggen")])]
+    >>> [metric.name for metric in make(["deletion[steps=10]", Eraser(bins="eggen")])]
     ['deletion', 'eraser']
     """
     listed = [names] if isinstance(names, (str, Metric)) else list(names)
     metrics: list[Metric] = []
     owners: dict[str, str] = {}
     for one in listed:
-        if not isinstance(one, Metric) and one not in METRICS:
-            raise PisteError(f"The metric {shorten(one)} is unknown: choose {', '.join(METRICS)}.")
-        metric: Metric = one if isinstance(one, Metric) else METRICS[one]()
+        metric = one if isinstance(one, Metric) else _named(one)
         for figure in metric.figures:
             if figure.name in owners:
                 raise PisteError(
@@ -77,3 +83,25 @@ def make(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
             owners[figure.name] = metric.name
         metrics.append(metric)
     return tuple(metrics)
+
+
+def is_metric(name: object) -> bool:
+    """Whether a name, with or without options in brackets, is one of :data:`METRICS`."""
+    return isinstance(name, str) and name.split("[")[0] in METRICS
+
+
+def _named(text: str) -> Metric:
+    found = named_options(text) if is_metric(text) else None
+    if found is None:
+        raise PisteError(f"The metric {shorten(text)} is unknown: choose {', '.join(METRICS)}.")
+    name, options = found
+    kind = METRICS[name]
+    known = [field.name for field in fields(kind)]
+    for option in options:
+        if option not in known:
+            raise PisteError(
+                f"The metric {name!r} has no option {option!r}: it has "
+                f"{', '.join(known) or 'none'}."
+            )
+    metric: Metric = kind(**options)
+    return metric

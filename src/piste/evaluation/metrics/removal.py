@@ -154,6 +154,41 @@ class Eraser(Metric):
         return [math.ceil(fraction * n - 1e-9) for fraction in fractions]
 
 
+@dataclass(frozen=True)
+class Alone(Metric):
+    """Whether the top units alone lead to the same answer.
+
+    The top ⌈share·n⌉ units are asked alone. ``same_class`` is 1 if the model gives the class it
+    gives the whole input. The curve ``classes`` holds both, of the top units and of the whole, so
+    that F1 over many inputs can be made of them (see :func:`~piste.evaluation.class_f1`).
+    """
+
+    share: float = 0.2
+
+    name: ClassVar[str] = "alone"
+    about: ClassVar[str] = "whether the top units alone lead to the same class"
+    figures = (Figure("same_class", "whether the top units alone give the same class", "higher"),)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.share, (int, float)) or not 0 < self.share <= 1:
+            raise PisteError(f"share={shorten(self.share)} is wrong: 0 < share ≤ 1 is wanted.")
+
+    def plan(self, case: Case) -> list[Sequence1D]:
+        top = max(math.ceil(self.share * case.n - 1e-9), 1)
+        return [case.subject.whole, np.sort(case.order[:top])]
+
+    def measure(self, case: Case, answers: Answers) -> Measured:
+        logits = answers.logits
+        kind = case.subject.classifier.kind
+        if kind == "regression":
+            return Measured({"same_class": math.nan})
+        several = logits.shape[1] > 1 and kind == "classes"
+        whole, alone = (int(np.argmax(row)) if several else int(row[0] > 0) for row in logits)
+        return Measured(
+            {"same_class": float(whole == alone)}, {"classes": [float(alone), float(whole)]}
+        )
+
+
 def _removals(case: Case, steps: int) -> NDArray[np.int64]:
     """How many units are removed: none, and at most ``steps`` numbers evenly spaced to the last."""
     last = case.n if case.subject.can_be_empty else case.n - 1
