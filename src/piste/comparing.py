@@ -15,7 +15,7 @@ from piste.errors import PisteError
 from piste.explaining import explain
 from piste.explanation import Explanation
 from piste.methods import METHODS
-from piste.subject import Input, LongChoice, Removal, UnitKind
+from piste.subject import Given, LongChoice, Removal, UnitChoice
 from piste.target import TargetChoice
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class Comparison:
 
 def compare(
     classifier: Any,
-    input: Input,
+    input: Given,
     methods: Sequence[str] | None = None,
     *,
     target: TargetChoice = None,
-    units: UnitKind = "words",
+    units: UnitChoice = None,
     samples: int | None = None,
     seed: int = 0,
     long: LongChoice = "error",

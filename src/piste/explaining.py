@@ -18,9 +18,8 @@ from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, Task, make
 from piste.methods.base import WithSlopes
-from piste.picture import Picture
 from piste.slalom.threads import threads_for
-from piste.subject import Input, LongChoice, Removal, Sequence1D, Subject, UnitKind
+from piste.subject import Given, LongChoice, Removal, Sequence1D, Subject, UnitChoice
 from piste.target import TargetChoice, probabilities, resolve
 
 Samples: TypeAlias = int | Literal["auto"] | None
@@ -36,11 +35,11 @@ _SOLVERS = os.cpu_count() or 1
 @overload
 def explain(
     classifier: Any,
-    input: Input,
+    input: Given,
     *,
     method: str = ...,
     target: TargetChoice = ...,
-    units: UnitKind = ...,
+    units: UnitChoice = ...,
     samples: Samples = ...,
     seed: int = ...,
     long: LongChoice = ...,
@@ -54,11 +53,11 @@ def explain(
 @overload
 def explain(
     classifier: Any,
-    input: list[str] | list[tuple[str, str]] | list[Picture] | list[Input],
+    input: list[Any],
     *,
     method: str = ...,
     target: TargetChoice = ...,
-    units: UnitKind = ...,
+    units: UnitChoice = ...,
     samples: Samples = ...,
     seed: int = ...,
     long: LongChoice = ...,
@@ -71,11 +70,11 @@ def explain(
 
 def explain(
     classifier: Any,
-    input: Input | list[str] | list[tuple[str, str]] | list[Picture] | list[Input],
+    input: Given | list[Any],
     *,
     method: str = "slalom",
     target: TargetChoice = None,
-    units: UnitKind = "words",
+    units: UnitChoice = None,
     samples: Samples = None,
     seed: int = 0,
     long: LongChoice = "error",
@@ -84,14 +83,18 @@ def explain(
     cache: CacheOption = None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
-    """Explain the classifier's decision on a text, a pair of texts, or a list of them.
+    """Explain the classifier's decision on a text, a pair of texts, a picture, or a list of them.
 
-    ``target`` is the number that is explained (default: log-odds of the predicted class),
-    ``units`` what the text is cut into, ``samples`` the number of questions (None: the method's
-    default), ``long`` what happens to a text longer than the model reads, ``removal`` what becomes
-    of units that are left out of a question. ``cache`` is a folder in
-    which answers are kept for later runs. Further options are the method's own. The same seed
-    gives the same result.
+    A picture is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
+    numbers in 0 … 1. ``target`` is the number that is explained (default: log-odds of the
+    predicted class), ``units`` what the input is cut into: "words", "tokens" or "sentences" of a
+    text; "patches", "grid:K" (K × K groups of patches) or "superpixels:K" (about K regions) of a
+    picture. None is "words", and of a picture its patches, or "grid:7" if there are more than 64
+    of them: the questions a method needs grow with the number of units. ``samples`` is the number
+    of questions (None: the method's default), ``long`` what happens to a text longer than the
+    model reads, ``removal`` what becomes of units that are left out of a question (see
+    :data:`piste.subject.Removal`). ``cache`` is a folder in which answers are kept for later
+    runs. Further options are the method's own. The same seed gives the same result.
 
     >>> import piste
     >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
@@ -123,7 +126,7 @@ def explain(
     return explanations if several else explanations[0]
 
 
-def _bind(classifier: Classifier, input: Input, method: Method, **how: Any) -> Subject:
+def _bind(classifier: Classifier, input: Given, method: Method, **how: Any) -> Subject:
     subject = classifier.subject(input, **how)
     if not subject.fits and how["long"] == "error" and method.short_only:
         # Short questions never meet the limit; only the whole text's own output needs windows.
@@ -238,7 +241,10 @@ class _Run:
             labels=self.classifier.labels,
             value=float(value) if np.ndim(value) == 0 else tuple(map(float, value)),
         )
-        notes = dict(task.subject.notes) | {"removal": task.subject.removal}
+        notes = dict(task.subject.notes) | {
+            "removal": task.subject.removal,
+            "units": task.subject.cut,
+        }
         settings = dict(solution.settings) | {"seed": self.seed, "input": notes}
         return Explanation(
             method=self.method.name,

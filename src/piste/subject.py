@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from piste.errors import PisteError
 from piste.picture import Picture
@@ -18,14 +20,24 @@ if TYPE_CHECKING:
 
 TextInput: TypeAlias = str | tuple[str, str]
 Input: TypeAlias = TextInput | Picture
+Given: TypeAlias = Input | Path | bytes | Image.Image | NDArray[Any]
+"""What a user may give for an input; :meth:`Picture.of` reads pictures."""
 UnitKind: TypeAlias = Literal["words", "tokens", "sentences"]
+"""What a text is cut into."""
 UNIT_KINDS: tuple[str, ...] = ("words", "tokens", "sentences")
+PICTURE_UNITS: tuple[str, ...] = ("patches", "grid:K", "superpixels:K")
+"""What a picture is cut into: the model's own patches, K × K groups of them, about K regions."""
+UnitChoice: TypeAlias = str | None
+"""One of :data:`UNIT_KINDS` or :data:`PICTURE_UNITS` with a number for K. None is "words" for a
+text, and for a picture "patches" if there are few, else "grid:7"."""
 LongChoice: TypeAlias = Literal["error", "truncate", "windows"]
 LONG_CHOICES: tuple[str, ...] = ("error", "truncate", "windows")
-Removal: TypeAlias = Literal["delete", "mask", "pad", "attention"]
+Removal: TypeAlias = Literal["delete", "mask", "pad", "attention", "mean", "blur", "noise"]
 """What "removed" means: the unit's tokens are taken out, replaced by the mask token, replaced by
-the padding token, or stay where they are but hidden from attention."""
+the padding token, or stay where they are but hidden from attention. A unit of a picture can also
+be painted over: with the picture's mean colour, a blurred copy, or noise."""
 REMOVALS: tuple[str, ...] = ("delete", "mask", "pad", "attention")
+PICTURE_REMOVALS: tuple[str, ...] = ("delete", "attention", "mean", "blur", "noise")
 
 Sequence1D: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
@@ -80,6 +92,10 @@ class Subject(ABC):
     """What was done to the input (truncated, cut into windows …), for the result."""
     removal: Removal = "delete"
     """What becomes of units that are not asked about."""
+    only_drops: bool = False
+    """Whether units have their places, so that sequences may leave some out but nothing else."""
+    cut: str = "words"
+    """What the input was cut into, by the name that does it again."""
 
     def __len__(self) -> int:
         return len(self.units)
@@ -97,9 +113,10 @@ class Subject(ABC):
     def ask(self, sequences: Sequence[Sequence1D]) -> NDArray[np.float64]:
         """The classifier's logits for sequences of unit indices, questions × outputs.
 
-        A sequence may drop, repeat and reorder units; if removed units leave a trace (any
-        ``removal`` but "delete"), it may only drop them. The sequence of all units in order
-        gives exactly the model's own output for the input.
+        A sequence may drop, repeat and reorder units; units that have their places
+        (``only_drops``: those of pictures, and of texts with any ``removal`` but "delete") can
+        only be dropped. The sequence of all units in order gives exactly the model's own output
+        for the input.
 
         >>> import piste
         >>> subject = piste.load(lambda texts: [len(t) for t in texts]).subject("one two three")
@@ -123,8 +140,8 @@ class Subject(ABC):
         if indices.size == 0:
             if not self.can_be_empty:
                 raise PisteError(
-                    "An empty sequence was asked, but this classifier reads no special tokens "
-                    "around a text, so nothing would be left to read: keep at least one unit."
+                    "An empty sequence was asked, but this classifier reads nothing besides the "
+                    "units, so nothing would be left to read: keep at least one unit."
                 )
             return np.empty(0, dtype=np.int64)
         if indices.ndim != 1 or indices.dtype.kind not in "iu":
@@ -137,12 +154,18 @@ class Subject(ABC):
             raise PisteError(
                 f"Unit {wrong} was asked, but the input has the units 0 to {len(self.units) - 1}."
             )
-        if self.removal != "delete" and (np.diff(indices) <= 0).any():
+        if self.only_drops and (np.diff(indices) <= 0).any():
             raise PisteError(
-                f"With removal={self.removal!r} units can only be dropped: a sequence must hold "
-                "every unit at most once, in order."
+                f"{self._placed} can only be dropped: a sequence must hold every unit at most "
+                "once, in order."
             )
         return indices.astype(np.int64, copy=False)
+
+    @property
+    def _placed(self) -> str:
+        if isinstance(self.input, Picture):
+            return "The units of a picture"
+        return f"With removal={self.removal!r} units"
 
     @abstractmethod
     def encode(self, sequence: Sequence1D) -> Parts:

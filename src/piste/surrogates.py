@@ -73,7 +73,9 @@ class AdditiveSurrogate:
     kind = "additive"
 
     def predict(self, scores: Scores, counts: Floats) -> Floats:
-        return np.asarray(self.base) + counts @ scores[self.score]
+        base, sums = np.asarray(self.base), counts @ scores[self.score]
+        # A score may be the same for all classes, of which each has a base of its own.
+        return base + (sums[:, None] if base.ndim > sums.ndim - 1 else sums)
 
     def interactions(self, scores: Scores) -> Floats:
         size = len(scores[self.score])

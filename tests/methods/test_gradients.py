@@ -102,21 +102,12 @@ def test_integrated_gradients_add_up_to_the_difference(bert: Any) -> None:
         assert abs(fine.settings["convergence_delta"]) < 1e-3
         assert abs(coarse.settings["convergence_delta"]) > abs(fine.settings["convergence_delta"])
         inside = bert.inside(bert.subject(TEXT), fine.target)
-        start = METHODS["integrated_gradients"](baseline=baseline)._baseline(
-            inside.embed(inside.ids), inside, _Task(bert)
-        )[0]
+        start = inside.baseline(baseline)
         with torch.no_grad():
             begin = float(inside.numbers(start))
         difference = fine.output.value - begin
         assert abs(difference) > 0.1
         assert fine.score().sum() == pytest.approx(difference, abs=2e-3)
-
-
-class _Task:
-    """As much of a task as a baseline needs."""
-
-    def __init__(self, classifier: Any) -> None:
-        self.subject = classifier.subject(TEXT)
 
 
 def test_the_zero_baseline_agrees_with_a_sum_by_hand(byte_pairs: Any) -> None:
@@ -231,7 +222,8 @@ def test_half_precision_and_modes_without_gradients(wordpiece: Any, method: str)
     ("options", "words"),
     [
         ({"method": "integrated_gradients", "steps": 0}, "steps=0 is wrong"),
-        ({"method": "integrated_gradients", "baseline": "blur"}, "choose auto, pad, mask, zero"),
+        ({"method": "integrated_gradients", "baseline": "fog"}, "choose auto, pad, mask, mean"),
+        ({"method": "integrated_gradients", "baseline": "blur"}, "choose pad, mask, zero"),
         ({"method": "smoothgrad", "noise": -1}, "noise=-1 is wrong"),
         ({"method": "smoothgrad", "copies": 0}, "copies=0 is wrong"),
         ({"method": "gradient", "held_out": -1}, "held_out=-1 is wrong"),
@@ -246,7 +238,7 @@ def test_wrong_options_are_named(bert: Any, options: dict[str, Any], words: str)
 
 def test_a_baseline_without_its_token_is_refused(byte_pairs: Any) -> None:
     classifier = piste.load(build("gpt2", **FAMILIES["gpt2-no-pad"][1]), byte_pairs)
-    with pytest.raises(PisteError, match="needs a mask token"):
+    with pytest.raises(PisteError, match=r"baseline='mask' is not there .*: choose zero"):
         piste.explain(classifier, TEXT, method="integrated_gradients", baseline="mask")
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from piste.explanation import Explanation, Fidelity
 from piste.show import reading, terminal
+from piste.show.pieces import texts
 
 
 def printed(e: Explanation, width: int = 100, colours: str | None = None) -> str:
@@ -84,7 +85,7 @@ def test_long_texts_are_shortened(long):
 def test_pieces_join_to_the_input(review, pair, foreign, markup):
     for e in (review, pair, foreign, markup):
         parts = (e.input,) if isinstance(e.input, str) else e.input
-        joined = ["".join(piece.text for piece in pieces) for pieces in reading.texts(e)]
+        joined = ["".join(piece.text for piece in pieces) for pieces in texts(e)]
         assert joined == list(parts)
 
 

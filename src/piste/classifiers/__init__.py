@@ -3,6 +3,16 @@
 from piste.classifiers.base import Classifier
 from piste.classifiers.function import TextFunction, TokenFunction
 from piste.classifiers.loading import load
+from piste.classifiers.pixels import PixelFunction
 from piste.classifiers.text import TextClassifier
+from piste.classifiers.vision import ImageClassifier
 
-__all__ = ["Classifier", "TextClassifier", "TextFunction", "TokenFunction", "load"]
+__all__ = [
+    "Classifier",
+    "ImageClassifier",
+    "PixelFunction",
+    "TextClassifier",
+    "TextFunction",
+    "TokenFunction",
+    "load",
+]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import torch
 
 from piste.classifiers.lean import lean_twin
+from piste.classifiers.session import state_of
 from piste.errors import PisteError
 from piste.runtimes import Runtime, start
 from piste.runtimes.base import Inputs, check_name
@@ -159,29 +160,5 @@ class Backend:
             self._runtime = chosen
 
     def _state(self) -> object:
-        """Everything by which a change of the model shows: modules, tensors, plain attributes."""
-        versions = self.name != "torch"  # a lean twin shares the tensors, other runtimes copy them
-        return [
-            (
-                id(module),
-                plain_attributes(module) | {"training": None},
-                [
-                    (id(tensor), _version(tensor) if versions else 0)
-                    for group in (module._parameters, module._buffers)
-                    for tensor in group.values()
-                    if tensor is not None
-                ],
-                len(module._forward_hooks) + len(module._forward_pre_hooks),
-            )
-            for module in self._model.modules()
-        ]
-
-
-def plain_attributes(module: torch.nn.Module) -> dict[str, Any]:
-    """A module's numbers, words and switches (training mode, attention type …)."""
-    plain = (bool, int, float, str, type(None))
-    return {name: value for name, value in vars(module).items() if isinstance(value, plain)}
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else int(tensor._version)
+        # A lean twin shares the tensors, other runtimes copy them.
+        return state_of(self._model, versions=self.name != "torch")

@@ -19,10 +19,13 @@ from piste.subject import (
     Question,
     Removal,
     Subject,
+    UnitChoice,
     UnitKind,
 )
 
 if TYPE_CHECKING:
+    import torch
+
     from piste.classifiers.inside import Inside
     from piste.target import Target
 
@@ -39,6 +42,8 @@ class Classifier(ABC):
     kind: OutputKind
     budget: int
     """The most tokens (rows × longest row) one batch should hold."""
+    reads: Literal["texts", "pictures"] = "texts"
+    """What its inputs are."""
     calibrated: bool = True
     """Whether the best size of a batch, up to the budget, is found by timing."""
 
@@ -47,7 +52,7 @@ class Classifier(ABC):
         self,
         input: Any,
         *,
-        units: UnitKind = "words",
+        units: UnitChoice = None,
         long: LongChoice = "error",
         removal: Removal = "delete",
     ) -> Subject:
@@ -76,6 +81,10 @@ class Classifier(ABC):
             f"{self.name!r} only gives answers, and this method looks inside a model: choose one "
             "that needs answers only (see `piste methods`), or load the model itself."
         )
+
+    def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
+        """A white box's own inputs for the whole of a subject, one row, by the model's names."""
+        raise NotImplementedError
 
     def why_no_slopes(self, subject: Subject) -> str | None:
         """Why :meth:`slopes` can't be asked about this subject; None if it can."""
@@ -127,12 +136,19 @@ def check_text(input: object) -> tuple[str, ...]:
     return texts
 
 
-def check_choices(units: str, long: str, removal: str) -> None:
-    """Refuse unknown names early."""
+def check_choices(units: UnitChoice, long: str, removal: str) -> UnitKind:
+    """What a text is to be cut into; unknown names are refused early.
+
+    >>> check_choices(None, "error", "delete")
+    'words'
+    """
+    chosen: Any = "words" if units is None else units
     for name, choice, known in (
-        ("units", units, UNIT_KINDS),
+        ("units", chosen, UNIT_KINDS),
         ("long", long, LONG_CHOICES),
         ("removal", removal, REMOVALS),
     ):
         if choice not in known:
             raise PisteError(f"{name}={choice!r} is unknown: choose {', '.join(known)}.")
+    kind: UnitKind = chosen
+    return kind

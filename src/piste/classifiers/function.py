@@ -26,6 +26,7 @@ from piste.subject import (
     Sequence1D,
     Subject,
     Unit,
+    UnitChoice,
     UnitKind,
 )
 
@@ -139,12 +140,12 @@ class TextFunction(_Function):
         self,
         input: Any,
         *,
-        units: UnitKind = "words",
+        units: UnitChoice = None,
         long: LongChoice = "error",
         removal: Removal = "delete",
     ) -> TextSubject:
         texts = check_text(input)
-        check_choices(units, long, removal)
+        kind = check_choices(units, long, removal)
         if removal != "delete":
             raise PisteError(
                 f"removal={removal!r} needs a tokenizer, and a function of texts has none: "
@@ -155,12 +156,12 @@ class TextFunction(_Function):
                 "A pair of texts came, but the classifier is a function of single texts: join "
                 "them yourself, or load a model that reads pairs."
             )
-        if units == "tokens":
+        if kind == "tokens":
             raise PisteError(
                 "units='tokens' needs a tokenizer, and a function of texts has none: choose "
                 "units='words' or units='sentences'."
             )
-        subject = TextSubject(self, texts[0], units)
+        subject = TextSubject(self, texts[0], kind)
         self._learn_reading(subject)
         return subject
 
@@ -175,6 +176,7 @@ class TextSubject(Subject):
     def __init__(self, classifier: TextFunction, text: str, units: UnitKind) -> None:
         self.classifier = classifier
         self.input = text
+        self.cut = units
         self._text = text
         spans = word_spans(text) if units == "words" else sentence_spans(text)
         self._spans: list[Span] = spans

@@ -35,7 +35,8 @@ class HidingSubject(Subject):
             )
         self.classifier, self.input = plain.classifier, plain.input
         self.units, self.types, self.limit = plain.units, plain.types, plain.limit
-        self.notes = plain.notes
+        self.notes, self.cut = plain.notes, plain.cut
+        self.only_drops = True
         self.removal = removal
         self.can_be_empty = True
         self.token_units = plain.token_units

@@ -6,7 +6,9 @@ and exchanged parts never touch the user's model.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,13 +22,16 @@ if TYPE_CHECKING:
 _ELSE = "choose a method that needs answers only (see `piste methods`)."
 
 
-class Inside:
-    """One input inside its model.
+class Inside(ABC):
+    """One input inside its model: what it looks like there, and what would come of it otherwise.
 
     ``twin`` is a copy of the model around the same tensors, in evaluation mode; ``inputs`` are its
-    tensors for the whole input, one row; ``token_units`` tells the unit of every token (−1 for
-    fixed ones).
+    tensors for the whole input, one row, and ``options`` what else its forward is told;
+    ``token_units`` tells the unit of every token (−1 for fixed ones).
     """
+
+    baselines: ClassVar[tuple[str, ...]]
+    """What :meth:`baseline` may know, the usual first."""
 
     def __init__(
         self,
@@ -38,55 +43,32 @@ class Inside:
         target: Target,
     ) -> None:
         self.twin, self.inputs, self.token_units, self.target = twin, inputs, token_units, target
-        self._options = options
+        self.options = options
         self.calls = 0
         """Forward passes so far, each row of a batch counted."""
         self._units = units
         self._name = type(twin).__name__
-        layer = getattr(twin, "get_input_embeddings", lambda: None)()
-        if layer is None:
-            raise PisteError(f"{self._name} has no input embeddings to look at: {_ELSE}")
-        self.embedding: torch.nn.Module = layer
 
     @property
-    def ids(self) -> torch.Tensor:
-        return self.inputs["input_ids"]
-
-    @property
+    @abstractmethod
     def start(self) -> torch.Tensor:
-        """The input's own embeddings, 1 × tokens × features."""
-        return self.embed(self.ids)
+        """The input's own embeddings, 1 × tokens × features, detached from everything."""
 
-    def embed(self, ids: torch.Tensor) -> torch.Tensor:
-        """Embeddings of token ids, rows × tokens × features, detached from everything."""
-        with torch.no_grad():
-            return self.embedding(ids).detach()
-
+    @abstractmethod
     def logits(self, embeddings: torch.Tensor) -> torch.Tensor:
         """The model's logits if its tokens had these embeddings; differentiable."""
-        rows = len(embeddings)
-        self.calls += rows
-        inputs = {name: tensor.expand(rows, -1) for name, tensor in self.inputs.items()}
-        readings = []
 
-        def give(layer: torch.nn.Module, args: tuple[Any, ...], own: torch.Tensor) -> torch.Tensor:
-            tokens = args[0] if args else own
-            same = torch.equal(tokens, inputs["input_ids"])
-            across = torch.equal(tokens, inputs["input_ids"].T)  # tokens × rows, like XLNet
-            readings.append(same or across)
-            return embeddings if same else embeddings.transpose(0, 1) if across else own
+    @abstractmethod
+    def baseline(self, kind: str) -> torch.Tensor | None:
+        """The embeddings of an input that says nothing, like :attr:`start`; None if it has none.
 
-        hook = self.embedding.register_forward_hook(give)
-        try:
-            output = self.twin(**inputs, **self._options)
-        finally:
-            hook.remove()
-        if readings != [True]:  # shared by an encoder and a decoder, or not used at all
-            raise PisteError(
-                f"{self._name} reads its input embeddings {len(readings)} times in a pass, and "
-                f"this method needs a model that reads those of the text once: {_ELSE}"
-            )
-        return output.logits
+        Fixed tokens stay, so that only the units make the difference.
+        """
+
+    def without_units(self) -> torch.Tensor:
+        """The baseline "zero": the embeddings of all units are zero."""
+        units = torch.from_numpy(self.token_units >= 0).to(self.start.device)
+        return torch.where(units[None, :, None], torch.zeros(()).to(self.start), self.start)
 
     def numbers(self, embeddings: torch.Tensor) -> torch.Tensor:
         """The explained number (questions) or numbers (questions × classes); differentiable."""
@@ -113,3 +95,77 @@ class Inside:
         return np.bincount(
             self.token_units[real], weights=numbers[real], minlength=self._units
         ).astype(np.float64)
+
+
+class TextInside(Inside):
+    """A text inside its model.
+
+    ``stand_ins`` are ids of tokens that say nothing, by the name of the baseline they make.
+    """
+
+    baselines = ("pad", "mask", "zero")
+
+    def __init__(
+        self,
+        twin: torch.nn.Module,
+        inputs: dict[str, torch.Tensor],
+        options: dict[str, Any],
+        token_units: NDArray[np.int64],
+        units: int,
+        target: Target,
+        stand_ins: Mapping[str, int],
+    ) -> None:
+        super().__init__(twin, inputs, options, token_units, units, target)
+        self._stand_ins = stand_ins
+        layer = getattr(twin, "get_input_embeddings", lambda: None)()
+        if layer is None:
+            raise PisteError(f"{self._name} has no input embeddings to look at: {_ELSE}")
+        self.embedding: torch.nn.Module = layer
+
+    @property
+    def ids(self) -> torch.Tensor:
+        return self.inputs["input_ids"]
+
+    @property
+    def start(self) -> torch.Tensor:
+        return self.embed(self.ids)
+
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """Embeddings of token ids, rows × tokens × features, detached from everything."""
+        with torch.no_grad():
+            return self.embedding(ids).detach()
+
+    def logits(self, embeddings: torch.Tensor) -> torch.Tensor:
+        """The model's logits if its tokens had these embeddings; differentiable."""
+        rows = len(embeddings)
+        self.calls += rows
+        inputs = {name: tensor.expand(rows, -1) for name, tensor in self.inputs.items()}
+        readings = []
+
+        def give(layer: torch.nn.Module, args: tuple[Any, ...], own: torch.Tensor) -> torch.Tensor:
+            tokens = args[0] if args else own
+            same = torch.equal(tokens, inputs["input_ids"])
+            across = torch.equal(tokens, inputs["input_ids"].T)  # tokens × rows, like XLNet
+            readings.append(same or across)
+            return embeddings if same else embeddings.transpose(0, 1) if across else own
+
+        hook = self.embedding.register_forward_hook(give)
+        try:
+            output = self.twin(**inputs, **self.options)
+        finally:
+            hook.remove()
+        if readings != [True]:  # shared by an encoder and a decoder, or not used at all
+            raise PisteError(
+                f"{self._name} reads its input embeddings {len(readings)} times in a pass, and "
+                f"this method needs a model that reads those of the text once: {_ELSE}"
+            )
+        return output.logits
+
+    def baseline(self, kind: str) -> torch.Tensor | None:
+        if kind == "zero":
+            return self.without_units()
+        if kind not in self._stand_ins:
+            return None
+        units = torch.from_numpy(self.token_units >= 0).to(self.ids.device)
+        token = torch.tensor(self._stand_ins[kind]).to(self.ids)
+        return self.embed(torch.where(units, token, self.ids))

@@ -9,7 +9,7 @@ the answers stay the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -49,6 +49,20 @@ class ReadPosition:
         return x.gather(1, index)
 
 
+class FirstRow(ReadPosition):
+    """The head reads the first token of every sequence, whatever the inputs are called."""
+
+    def __init__(self) -> None:
+        super().__init__(last=False)
+
+    def note(self, module: nn.Module, args: tuple[Any, ...], inputs: dict[str, Any]) -> None:
+        return
+
+    def pick(self, x: torch.Tensor) -> torch.Tensor:
+        self.used = True
+        return x[:, :1]
+
+
 class OneRow(nn.Module):
     """A linear layer applied where the head reads; all other positions get a copy of that row."""
 
@@ -66,13 +80,17 @@ class OneRow(nn.Module):
         return copies.contiguous() if row.shape[2] <= x.shape[2] else copies
 
 
-def lean_twin(model: nn.Module, agrees: Callable[[nn.Module], bool]) -> nn.Module | None:
+def lean_twin(
+    model: nn.Module,
+    agrees: Callable[[nn.Module], bool],
+    positions: Sequence[ReadPosition] | None = None,
+) -> nn.Module | None:
     """A copy that shares all weights and skips what the head never reads; None if nothing can go.
 
-    ``agrees`` says whether a copy still answers as the model does.
+    ``agrees`` says whether a copy still answers as the model does; ``positions`` are where its
+    head may read.
     """
-    for last in (False, True):
-        position = ReadPosition(last)
+    for position in positions or (ReadPosition(last=False), ReadPosition(last=True)):
         twin = twin_of(model)
         twin.register_forward_pre_hook(position.note, with_kwargs=True)
         if _reduce(twin, position, agrees):
@@ -88,8 +106,8 @@ def _reduce(twin: nn.Module, position: ReadPosition, agrees: Callable[[nn.Module
         position.used = False
         try:
             right = agrees(twin)
-        except (RuntimeError, ValueError, IndexError, TypeError):
-            right = False  # it writes into its results, or needs another shape
+        except (RuntimeError, ValueError, IndexError, TypeError, AttributeError):
+            right = False  # it writes into its results, needs another shape, reads the weights
         if right and position.used:
             reduced, refused = reduced + 1, 0
             continue

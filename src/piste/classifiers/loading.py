@@ -14,12 +14,15 @@ from safetensors import SafetensorError
 from piste import zoo
 from piste.classifiers.base import Classifier, OutputKind
 from piste.classifiers.function import OutputReader, TextFunction, TokenFunction
+from piste.classifiers.pixels import PixelFunction
 from piste.classifiers.reading import READINGS
 from piste.classifiers.text import TextClassifier
+from piste.classifiers.vision import ImageClassifier
 from piste.errors import PisteError, shorten
 from piste.runtimes.base import check_name
 
 _KINDS = ("classes", "labels", "regression")
+_INPUTS = ("texts", "pixels")
 
 
 def load(
@@ -34,13 +37,18 @@ def load(
     labels: Sequence[str] | None = None,
     name: str | None = None,
     version: str | None = None,
+    inputs: str = "texts",
 ) -> Classifier:
-    """Make a classifier of a bundled name, a folder, a hub id, a model + tokenizer, or a function.
+    """Make a classifier of a bundled name, a folder, a hub id, a model, or a function.
+
+    A folder's or hub's config tells whether the model reads texts or pictures. A model comes with
+    its tokenizer, or as ``load(model, processor)`` with its image processor.
 
     A function without a tokenizer gets a list of texts; with one it gets token ids and attention
-    mask. It may return numpy, torch or lists, one column or many, logits or probabilities
-    (``outputs`` says which if it can't be seen). ``kind`` says how outputs are read (exclusive
-    "classes", independent "labels", or "regression"), ``labels`` names them.
+    mask. With ``inputs="pixels"`` it gets pictures: bytes, rows × height × width × 3, in the size
+    they are explained in. It may return numpy, torch or lists, one column or many, logits or
+    probabilities (``outputs`` says which if it can't be seen). ``kind`` says how outputs are read
+    (exclusive "classes", independent "labels", or "regression"), ``labels`` names them.
     ``version`` names the present state of a function, so that a cache of answers may know it.
 
     ``runtime`` says what runs a Hugging Face model: "torch", or one of "torch-bf16", "torch-int8",
@@ -51,7 +59,12 @@ def load(
     >>> import piste
     >>> piste.load("piste:reviews").name
     'piste:reviews'
+    >>> bright = piste.load(lambda pixels: pixels.mean(axis=(1, 2, 3)), inputs="pixels")
+    >>> bright.reads
+    'pictures'
     """
+    if inputs not in _INPUTS:
+        raise PisteError(f"inputs={inputs!r} is unknown: choose {', '.join(_INPUTS)}.")
     if outputs not in READINGS:
         raise PisteError(f"outputs={outputs!r} is unknown: choose {', '.join(READINGS)}.")
     if kind is not None and kind not in _KINDS:
@@ -63,9 +76,12 @@ def load(
         return source
     options = {"name": name, "runtime": runtime, "tolerance": tolerance}
     if isinstance(source, (str, Path)):
-        classifier = _from_name(str(source), tokenizer, device, options)
+        classifier: TextClassifier | ImageClassifier = _from_name(
+            str(source), tokenizer, device, options
+        )
     elif _is_pipeline(source):
-        classifier = _from_memory(source.model, tokenizer or source.tokenizer, device, options)
+        own = source.tokenizer or getattr(source, "image_processor", None)
+        classifier = _from_memory(source.model, tokenizer or own, device, options)
     elif isinstance(source, torch.nn.Module) and hasattr(source, "config"):
         classifier = _from_memory(source, tokenizer, device, options)
     elif callable(source):
@@ -75,6 +91,8 @@ def load(
                 "by another runtime."
             )
         reader = OutputReader(None if outputs == "auto" else outputs, kind, labels)  # type: ignore[arg-type]  # checked above
+        if inputs == "pixels":
+            return _pixel_function(source, tokenizer, reader, name, version)
         if tokenizer is None or _takes_two(source):
             function: TextFunction | TokenFunction = (
                 TextFunction(source, reader, name=name)
@@ -104,9 +122,22 @@ def load(
     return classifier
 
 
-def _from_name(source: str, tokenizer: Any, device: str, options: dict[str, Any]) -> TextClassifier:
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+def _pixel_function(
+    source: Any, tokenizer: Any, reader: OutputReader, name: str | None, version: str | None
+) -> PixelFunction:
+    if tokenizer is not None:
+        raise PisteError(
+            f"{shorten(tokenizer)} came with a function of pixels, which gets pictures as they "
+            "are: let the function itself prepare them."
+        )
+    function = PixelFunction(source, reader, name=name)
+    function.version = version
+    return function
 
+
+def _from_name(
+    source: str, reader: Any, device: str, options: dict[str, Any]
+) -> TextClassifier | ImageClassifier:
     folder = zoo.folder(source) if source.startswith(zoo.PREFIX) else Path(source)
     if folder.exists() and not (folder / "config.json").is_file():
         raise PisteError(
@@ -120,17 +151,18 @@ def _from_name(source: str, tokenizer: Any, device: str, options: dict[str, Any]
     # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own type is right.
     dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
+        auto, reads_pictures = _auto_class(place)
         with torch.random.fork_rng(devices=[]):  # a head that is missing is drawn at random
-            model, report = AutoModelForSequenceClassification.from_pretrained(
+            model, report = auto.from_pretrained(
                 place, use_safetensors=True, output_loading_info=True, dtype=dtype
             )
-        tokenizer = tokenizer or AutoTokenizer.from_pretrained(place)
+        reader = reader or _reader(place, reads_pictures)
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as problem:
         first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise PisteError(
             f"No classifier could be loaded from {source!r}: it is neither a bundled model "
             f"({', '.join(zoo.names())}), nor a folder with config.json, model.safetensors and a "
-            f"tokenizer, nor a hub id that can be reached ({first})."
+            f"tokenizer or image processor, nor a hub id that can be reached ({first})."
         ) from problem
     missing = sorted(report.get("missing_keys", ()))
     if missing:
@@ -140,21 +172,49 @@ def _from_name(source: str, tokenizer: Any, device: str, options: dict[str, Any]
             stacklevel=3,
         )
     options["name"] = options["name"] or source
-    return TextClassifier(model.to(chosen).eval(), tokenizer, **options)
+    return _classifier(model.to(chosen).eval(), reader, options, reads_pictures)
+
+
+def _auto_class(place: str) -> tuple[Any, bool]:
+    """The class that loads a model, and whether it reads pictures; its config tells."""
+    from transformers import (
+        AutoConfig,
+        AutoModelForImageClassification,
+        AutoModelForSequenceClassification,
+    )
+
+    config = AutoConfig.from_pretrained(place)
+    named = " ".join(getattr(config, "architectures", None) or ())
+    known = type(config) in AutoModelForImageClassification._model_mapping
+    texts = type(config) in AutoModelForSequenceClassification._model_mapping
+    if known and ("ForImageClassification" in named or not texts):
+        return AutoModelForImageClassification, True
+    return AutoModelForSequenceClassification, False
+
+
+def _reader(place: str, pictures: bool) -> Any:
+    from transformers import AutoImageProcessor, AutoTokenizer
+
+    if pictures:
+        return AutoImageProcessor.from_pretrained(place, backend="pil")
+    return AutoTokenizer.from_pretrained(place)
 
 
 def _from_memory(
-    model: Any, tokenizer: Any, device: str, options: dict[str, Any]
-) -> TextClassifier:
-    if tokenizer is None:
+    model: Any, reader: Any, device: str, options: dict[str, Any]
+) -> TextClassifier | ImageClassifier:
+    names = inspect.signature(model.forward).parameters
+    pictures = "pixel_values" in names and "input_ids" not in names
+    wanted = "image processor" if pictures else "tokenizer"
+    if reader is None:
         raise PisteError(
-            f"A model of type {type(model).__name__} came without its tokenizer: call "
-            "piste.load(model, tokenizer)."
+            f"A model of type {type(model).__name__} came without its {wanted}: call "
+            f"piste.load(model, {wanted.split()[-1]})."
         )
-    if isinstance(tokenizer, (str, Path)):
+    if isinstance(reader, (str, Path)):
         raise PisteError(
-            f"The tokenizer itself is wanted, but {shorten(tokenizer)} came: load it with "
-            "AutoTokenizer.from_pretrained."
+            f"The {wanted} itself is wanted, but {shorten(reader)} came: load it with "
+            f"Auto{wanted.title().replace(' ', '')}.from_pretrained."
         )
     place = next(model.parameters()).device
     if device != "auto" and device.split(":")[0] != place.type:
@@ -164,7 +224,27 @@ def _from_memory(
         )
     if not hasattr(model.config, "num_labels"):
         raise PisteError(f"{type(model).__name__} has no num_labels: it is not a classifier.")
-    return TextClassifier(model, tokenizer, **options)
+    return _classifier(model, reader, options, pictures)
+
+
+def _classifier(
+    model: Any, reader: Any, options: dict[str, Any], pictures: bool
+) -> TextClassifier | ImageClassifier:
+    processes = hasattr(reader, "preprocess")
+    if processes != pictures:
+        wanted = "an image processor" if pictures else "a tokenizer"
+        raise PisteError(
+            f"{type(model).__name__} reads {'pictures' if pictures else 'texts'}, so {wanted} is "
+            f"wanted, but a {type(reader).__name__} came."
+        )
+    if not pictures:
+        return TextClassifier(model, reader, **options)
+    if options["runtime"] != "torch":
+        raise PisteError(
+            f"runtime={options['runtime']!r} came with an image model: those are run by torch "
+            "itself, leave the runtime out."
+        )
+    return ImageClassifier(model, reader, name=options["name"])
 
 
 def _device(device: str) -> torch.device:

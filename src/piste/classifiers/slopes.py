@@ -12,7 +12,8 @@ trying: a token that is hidden must no longer matter.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -24,7 +25,8 @@ from piste.runtimes.twins import twin_of
 if TYPE_CHECKING:
     from piste.target import Target
 
-_HIDDEN = -1e4
+HIDDEN = -1e4
+"""A bias that leaves a key no weight, to the last bit."""
 _SAME = 1e-4
 """Share of the answer's own change below which a hidden token is said not to matter."""
 
@@ -105,18 +107,64 @@ class KeyBias(TorchFunctionMode):
         return func(scores + bias.reshape(shape), *rest, **kwargs)
 
 
+Run: TypeAlias = Callable[[], torch.Tensor]
+"""One pass of a model over one batch, to its logits."""
+
+
+def run_biased(run: Run, bias: torch.Tensor) -> torch.Tensor:
+    """Answers with biases on the keys; differentiable."""
+    with KeyBias(bias) as found:
+        logits = run()
+    if not found.times:
+        raise NoSlopesError("no attention was met in it")
+    return logits
+
+
+def slopes_of(run: Run, bias: torch.Tensor, target: Target) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits of a batch and the slopes of the target at every token, both detached.
+
+    ``bias`` (rows × tokens) hides what is padding in a row.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        bias = bias.clone().requires_grad_()
+        logits = run_biased(run, bias)
+        (slopes,) = torch.autograd.grad(target.of_tensor(logits).sum(), bias)
+    return logits.detach(), slopes
+
+
+def is_hidden(run: Run, changed: Run, bias: torch.Tensor, place: int) -> bool:
+    """Whether a token no longer matters once it is hidden from attention.
+
+    ``run`` and ``changed`` answer one row with two contents of the token; ``bias`` (1 × tokens)
+    hides nothing.
+    """
+    hidden = bias.clone()
+    hidden[0, place] = HIDDEN
+    with torch.no_grad():
+        seen = [run_biased(one, bias) for one in (run, changed)]
+        left = [run_biased(one, hidden) for one in (run, changed)]
+    free = float((seen[1] - seen[0]).abs().max())
+    scale = max(free, 1e-2 * float(seen[0].abs().max()))
+    return float((left[1] - left[0]).abs().max()) <= _SAME * scale
+
+
+def constant_twin(module: torch.nn.Module) -> torch.nn.Module:
+    """A twin around the same weights, that keeps nothing for gradients of those."""
+    twin = twin_of(module)
+    for part in twin.modules():
+        for name, weight in part._parameters.items():
+            if weight is not None:
+                part._parameters[name] = torch.nn.Parameter(weight.detach(), False)
+    return twin
+
+
 class SlopeRunner:
-    """A twin of a model around the same weights, that keeps nothing for gradients of those."""
+    """Slopes of a model of token ids, by a twin around the same weights."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.source = module
         self._weights = [id(one) for one in module.parameters()]
-        twin = twin_of(module)
-        for part in twin.modules():
-            for name, weight in part._parameters.items():
-                if weight is not None:
-                    part._parameters[name] = torch.nn.Parameter(weight.detach(), False)
-        self._runtime = TorchRuntime(twin)
+        self._runtime = TorchRuntime(constant_twin(module))
 
     def is_for(self, module: torch.nn.Module) -> bool:
         """Whether this is a twin of the module as it is now."""
@@ -124,34 +172,24 @@ class SlopeRunner:
 
     def logits(self, inputs: Inputs, pad: int | None, bias: torch.Tensor) -> torch.Tensor:
         """Answers with biases on the keys; differentiable."""
-        with KeyBias(bias) as found:
-            logits = self._runtime.run(inputs, pad)
-        if not found.times:
-            raise NoSlopesError("no attention was met in it")
-        return logits
+        return run_biased(lambda: self._runtime.run(inputs, pad), bias)
 
     def slopes(
         self, inputs: Inputs, pad: int | None, target: Target
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits of a batch and the slopes of the target at every token, both detached."""
-        with torch.inference_mode(False), torch.enable_grad():
-            bias = self._bias(inputs).requires_grad_()
-            logits = self.logits(inputs, pad, bias)
-            (slopes,) = torch.autograd.grad(target.of_tensor(logits).sum(), bias)
-        return logits.detach(), slopes
+        return slopes_of(lambda: self._runtime.run(inputs, pad), self._bias(inputs), target)
 
     def hides(self, inputs: Inputs, pad: int | None, place: int, other: int) -> bool:
         """Whether a token of a single row no longer matters once it is hidden from attention."""
         changed = dict(inputs) | {"input_ids": inputs["input_ids"].copy()}
         changed["input_ids"][0, place] = other
-        open_, hidden = self._bias(inputs), self._bias(inputs)
-        hidden[0, place] = _HIDDEN
-        with torch.no_grad():
-            seen = [self.logits(one, pad, open_) for one in (inputs, changed)]
-            left = [self.logits(one, pad, hidden) for one in (inputs, changed)]
-        free = float((seen[1] - seen[0]).abs().max())
-        scale = max(free, 1e-2 * float(seen[0].abs().max()))
-        return float((left[1] - left[0]).abs().max()) <= _SAME * scale
+        return is_hidden(
+            lambda: self._runtime.run(inputs, pad),
+            lambda: self._runtime.run(changed, pad),
+            self._bias(inputs),
+            place,
+        )
 
     def _bias(self, inputs: Inputs) -> torch.Tensor:
         weight = next(self.source.parameters())

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from piste.classifiers.backend import Backend, plain_attributes
-from piste.classifiers.base import OutputKind
+from piste.classifiers.backend import Backend
 from piste.classifiers.fingerprint import fingerprint_model
+from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.hiding import HidingSubject
-from piste.classifiers.inside import Inside
+from piste.classifiers.inside import Inside, TextInside
 from piste.classifiers.limits import longest_sequence
 from piste.classifiers.padding import (
     ALONE,
@@ -29,20 +29,18 @@ from piste.classifiers.padding import (
 )
 from piste.classifiers.prefix_plan import Group, share
 from piste.classifiers.prefixes import PrefixRunner
+from piste.classifiers.session import asking
 from piste.classifiers.slopes import NoSlopesError, SlopeRunner
 from piste.classifiers.tokenized import TokenClassifier, TokenSubject
-from piste.errors import PisteError, is_out_of_memory, shorten
+from piste.errors import PisteError, is_out_of_memory
 from piste.runtimes.twins import twin_of
 from piste.subject import Question, Sequence1D, Subject
 
 if TYPE_CHECKING:
     from piste.target import Target
 
-_KINDS: dict[str | None, OutputKind] = {
-    "regression": "regression",
-    "multi_label_classification": "labels",
-    "single_label_classification": "classes",
-}
+
+_STAND_INS = ("pad", "mask")
 
 
 class TextClassifier(TokenClassifier):
@@ -70,11 +68,7 @@ class TextClassifier(TokenClassifier):
         self.name = name or getattr(model, "name_or_path", "") or type(model).__name__
         self.budget = budget or (8192 if self.device.type == "cpu" else 65536)
         self.limit = longest_sequence(model, tokenizer)
-        count = int(self.config.num_labels)
-        named = dict(getattr(self.config, "id2label", None) or {})
-        self.labels = tuple(str(named.get(k, named.get(str(k), k))) for k in range(count))
-        stated = getattr(self.config, "problem_type", None)
-        self.kind = _KINDS.get(stated, "regression" if count == 1 else "classes")
+        self.labels, self.kind = read_head(self.config)
         self._accepted = _accepted_inputs(model)
         self.reads_mask = "attention_mask" in self._accepted
         self._backend = Backend(model, runtime, tolerance, lean)
@@ -100,28 +94,10 @@ class TextClassifier(TokenClassifier):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Evaluation mode without gradients; every module comes back as it was.
-
-        Not only its mode: some models exchange their own parts when they meet a short sequence,
-        and draw random weights for that.
-        """
         if self._backend.stands_in and not self._backend.is_current():
             self._backend.reset()  # the model was changed since
-        before = [
-            (module, dict(module._modules), plain_attributes(module))
-            for module in self.model.modules()
-        ]
-        try:
-            for module, *_ in before:
-                module.training = False
-            with torch.inference_mode(), torch.random.fork_rng(devices=[]):
-                yield
-        finally:
-            for module, parts, plain in before:
-                if dict(module._modules) != parts:
-                    module._modules.clear()
-                    module._modules.update(parts)
-                module.__dict__.update(plain)
+        with asking(self.model):
+            yield
 
     def prepare(self, subject: TokenSubject) -> None:
         """Learn once how this model bears padding, on the first input that comes along."""
@@ -191,15 +167,22 @@ class TextClassifier(TokenClassifier):
                 f"than the {self.limit} tokens the model reads: choose long='truncate'."
             )
         assert isinstance(subject, (TokenSubject, HidingSubject))
-        ((question, _),) = subject.encode(subject.whole)
         twin: Any = twin_of(self.model, own_config=True)
-        pad = self._runner.pad
-        if pad is None:  # or a decoder would not bear a batch
-            pad = twin.config.get_text_config().pad_token_id = unused_id([question.payload[0]])
-        arrays = self._inputs(pad_rows([question], RIGHT, pad))
-        inputs = {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
+        inputs = self.tensors(subject)
+        if self._runner.pad is None:  # or a decoder would not bear a batch
+            ids = inputs["input_ids"].cpu().numpy()
+            twin.config.get_text_config().pad_token_id = unused_id(list(ids))
         options = {"use_cache": False} if "use_cache" in self._accepted else {}
-        return Inside(twin, inputs, options, subject.token_units, len(subject), target)
+        tokens = {kind: getattr(self.tokenizer, f"{kind}_token_id", None) for kind in _STAND_INS}
+        stand_ins = {kind: int(token) for kind, token in tokens.items() if token is not None}
+        return TextInside(
+            twin, inputs, options, subject.token_units, len(subject), target, stand_ins
+        )
+
+    def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
+        ((question, _),) = subject.encode(subject.whole)
+        arrays = self._inputs(pad_rows([question], RIGHT, self._runner.pad))  # no row is padded
+        return {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
 
     def why_no_slopes(self, subject: Subject) -> str | None:
         if not subject.fits:
@@ -252,7 +235,7 @@ class TextClassifier(TokenClassifier):
             pad = batch.pad if self._runner.pad is None and len(some) > 1 else None
             runner = self._slope_runner(lean or self.model)
             rows, found = runner.slopes(self._inputs(batch), pad, target)
-            rows = _check_logits(rows, len(some), self.model)
+            rows = check_logits(rows, len(some), self.model)
             for row, number in enumerate(numbers):
                 logits[number] = rows[row].to(torch.float64).cpu().numpy()
                 width = questions[number].length
@@ -299,7 +282,7 @@ class TextClassifier(TokenClassifier):
                 f"The model failed on a sequence of {batch.ids.shape[1]} tokens ({problem}): is "
                 "it longer than the model reads, or does the tokenizer belong to another model?"
             ) from problem
-        return _check_logits(logits, len(batch.ids), self.model)
+        return check_logits(logits, len(batch.ids), self.model)
 
 
 def _continued(
@@ -375,14 +358,3 @@ def _askable(subject: TokenSubject, sequences: Sequence[Sequence1D]) -> list[Que
             (question, _) = subject.encode(sequence)[0]
             probes[question.key] = question
     return list(probes.values())
-
-
-def _check_logits(logits: Any, rows: int, model: Any) -> torch.Tensor:
-    if not isinstance(logits, torch.Tensor) or logits.ndim != 2 or len(logits) != rows:
-        shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else shorten(logits)
-        raise PisteError(
-            f"A sequence classifier with one row of logits per text is wanted, but "
-            f"{type(model).__name__} gave {shape} for {rows} texts: load the model with "
-            "AutoModelForSequenceClassification."
-        )
-    return logits

@@ -24,6 +24,7 @@ from piste.subject import (
     Subject,
     TextInput,
     Unit,
+    UnitChoice,
     UnitKind,
 )
 
@@ -43,12 +44,12 @@ class TokenClassifier(Classifier):
         self,
         input: Any,
         *,
-        units: UnitKind = "words",
+        units: UnitChoice = None,
         long: LongChoice = "error",
         removal: Removal = "delete",
     ) -> Subject:
         texts = check_text(input)
-        check_choices(units, long, removal)
+        kind = check_choices(units, long, removal)
         tokens = read_tokens(self.tokenizer, texts)
         notes: dict[str, Any] = {"tokens": len(tokens), "long": "fits"}
         if self.limit is not None and len(tokens) > self.limit:
@@ -62,7 +63,7 @@ class TokenClassifier(Classifier):
                 "The text holds only special tokens or nothing the tokenizer knows: "
                 "there is no unit to explain, give at least one word."
             )
-        subject = TokenSubject(self, input, texts, tokens, units, notes)
+        subject = TokenSubject(self, input, texts, tokens, kind, notes)
         if subject.limit is not None and subject.limit < 1:
             raise PisteError(
                 f"The model reads at most {self.limit} tokens, which its special tokens fill "
@@ -123,6 +124,7 @@ class TokenSubject(Subject):
         self.classifier: TokenClassifier = classifier
         self.input = input
         self.notes = notes
+        self.cut = units
         groups = group_tokens(tokens, texts, units)
         self.units = tuple(_unit(tokens, group, texts) for group in groups)
         self._ids = [np.array([tokens[p].id for p in group], dtype=IDS) for group in groups]

@@ -1,24 +1,23 @@
-"""Where a model looks: attention weights, token states and their gradients, from one pass.
+"""Where a model looks: attention weights, what they weigh and their gradients, from one pass.
 
-Attention is found where torch computes it, as in :mod:`piste.classifiers.slopes`, not by the names
-of models' classes and not by switching a model to another implementation: while :class:`Watch` is
-entered, ``scaled_dot_product_attention`` is computed in two steps, with the weights in between, and
-a softmax over the keys is recognised where a model computes attention by itself. All of it happens
-in a twin, so nothing is left to restore in the user's model.
+Attention is found where torch computes it (see :mod:`piste.classifiers.watching`), not by the
+names of models' classes, and whichever implementation a model uses gives the same weights. All of
+it happens in a twin, so nothing is left to restore in the user's model.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.overrides import TorchFunctionMode
 
 from piste.classifiers.inside import Inside
+from piste.classifiers.watching import Met, Watch
 from piste.errors import PisteError
 
 Floats = NDArray[np.float64]
@@ -26,6 +25,7 @@ Floats = NDArray[np.float64]
 _READS = 1e-6
 """Share of the largest gradient below which the head is said not to read a token's row."""
 _CAUSAL = 1e-9
+_ELSE = "choose a method that does not look at attention (see `piste methods`)."
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,14 @@ class Layer:
 
     ``weights`` and ``gradients`` are heads × queries × keys, the latter of the explained number
     (classes first if all are explained). ``values`` is heads × keys × features, None where the
-    model multiplies by them in a way that was not recognised.
+    model multiplies by them in a way that was not recognised; ``projection``, heads × features ×
+    width, is what then puts the heads together, None where something else comes first.
     """
 
     weights: Floats
     gradients: Floats
     values: Floats | None
+    projection: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,21 @@ class Trace:
             float(layer.weights[:, ahead].max(initial=0)) <= _CAUSAL for layer in self.layers
         )
 
+    def read(self, matrix: Floats) -> Floats:
+        """The row of a tokens × tokens matrix that the head reads; their mean if it reads many."""
+        row: Floats = matrix[self.readers].mean(axis=0)
+        return row
+
     def per_unit(self, per_token: Floats) -> Floats:
         """Sums over the tokens of every unit; fixed tokens are left out."""
         real = self.token_units >= 0
         units = self.token_units[real]
         return np.bincount(units, per_token[real], minlength=self.units).astype(np.float64)
+
+    def mean_per_unit(self, per_token: Floats) -> Floats:
+        """Means over the tokens of every unit; fixed tokens are left out."""
+        sizes = self.per_unit(np.ones(self.tokens))
+        return self.per_unit(per_token) / np.maximum(sizes, 1.0)
 
     def between_units(self, matrix: Floats) -> Floats:
         """Tokens × tokens to units × units: means over the queries, sums over the keys.
@@ -90,130 +102,96 @@ class Trace:
         return (member / size) @ matrix @ member.T
 
 
-class Watch(TorchFunctionMode):
-    """While it is entered, attention weights of ``tokens`` × ``tokens`` are kept as they arise.
-
-    >>> with Watch(2) as found:
-    ...     _ = torch.softmax(torch.zeros(1, 1, 2, 2), dim=-1) @ torch.ones(1, 1, 2, 3)
-    >>> [tuple(weights.shape) for weights, values in found.met], found.met[0][1].shape
-    ([(1, 1, 2, 2)], torch.Size([1, 1, 2, 3]))
-    """
-
-    def __init__(self, tokens: int) -> None:
-        super().__init__()
-        self.tokens = tokens
-        self.met: list[list[Any]] = []
-        """Weights and values, in the order of the layers."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        if name == "scaled_dot_product_attention":
-            return self._attend(func, *args, **kwargs)
-        result = func(*args, **kwargs)
-        if name == "softmax":
-            return self._keep(result, args, kwargs)
-        if self.met and self.met[-1][1] is None:
-            self._follow(name, args, result)
-        return result
-
-    def _attend(
-        self,
-        func: Any,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> torch.Tensor:
-        queries, keys = query.shape[-2], key.shape[-2]
-        if queries != self.tokens or keys != self.tokens:
-            return func(
-                query,
-                key,
-                value,
-                attn_mask,
-                dropout_p,
-                is_causal,
-                scale=scale,
-                enable_gqa=enable_gqa,
-            )
-        if enable_gqa:
-            times = query.shape[-3] // key.shape[-3]
-            key, value = (one.repeat_interleave(times, dim=-3) for one in (key, value))
-        scores = query @ key.transpose(-2, -1) * (scale or 1 / math.sqrt(query.shape[-1]))
-        if is_causal:
-            seen = torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril()
-            scores = scores.masked_fill(~seen, float("-inf"))
-        if attn_mask is not None:
-            hidden = attn_mask.dtype == torch.bool
-            scores = scores.masked_fill(~attn_mask, float("-inf")) if hidden else scores + attn_mask
-        # The function that torch itself would call, so that this mode does not meet it again.
-        with torch._C.DisableTorchFunction():
-            weights = torch.softmax(scores, dim=-1)
-        self.met.append([weights, value])
-        return weights @ value
-
-    def _keep(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if (
-            isinstance(result, torch.Tensor)
-            and result.ndim >= 3
-            and result.shape[-2:] == (self.tokens, self.tokens)
-            and dim in (-1, result.ndim - 1)
-        ):
-            self.met.append([result, None])
-        return result
-
-    def _follow(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """What the weights of a model's own attention are multiplied by."""
-        weights = self.met[-1][0]
-        if name in ("dropout", "to", "type_as") and args and args[0] is weights:
-            if isinstance(result, torch.Tensor) and result.shape == weights.shape:
-                self.met[-1][0] = result
-        elif name in ("matmul", "__matmul__", "bmm") and len(args) > 1 and args[0] is weights:
-            self.met[-1][1] = args[1]
-
-
 def trace(inside: Inside) -> Trace:
-    """Run the input once, forwards and backwards, and keep what attention did."""
-    start = inside.start
-    with torch.inference_mode(False), torch.enable_grad():
-        given = start.clone().requires_grad_()
-        with Watch(start.shape[1]) as found:
-            numbers = inside.numbers(given)
-        if not found.met:
-            raise PisteError(
-                f"No attention between the tokens of the input was met in "
-                f"{type(inside.twin).__name__}: choose a method that does not look at attention."
-            )
-        weights = [one for one, _ in found.met]
-        several = numbers.ndim > 1
-        goals = numbers[0] if several else numbers
-        gradients = [
-            torch.autograd.grad(goal, weights, retain_graph=True, allow_unused=True)
-            for goal in goals
-        ]
-    layers = []
-    for place, (kept, values) in enumerate(found.met):
-        slopes = np.stack(
-            [
-                np.zeros(_heads(kept).shape) if one[place] is None else _heads(one[place])
-                for one in gradients
-            ]
-        )
-        if values is not None and values.shape[-2] == start.shape[1]:
-            values = _heads(values)
-        else:
-            values = None
-        layers.append(Layer(_heads(kept), slopes if several else slopes[0], values))
+    """Run the input once, forwards and backwards, and keep what attention did.
+
+    If all classes are explained, gradients have them first, which many classes make large:
+    :func:`traces` gives one class after the other.
+    """
+    every = list(traces(inside))
+    if inside.target.kind != "all":
+        return every[0]
+    layers = (
+        replace(one[0], gradients=np.stack([layer.gradients for layer in one]))
+        for one in zip(*(found.layers for found in every), strict=True)
+    )
+    return replace(every[0], layers=tuple(layers))
+
+
+def traces(inside: Inside) -> Iterator[Trace]:
+    """A trace for every explained number (all classes, or only one), from one forward pass.
+
+    Weights and values are the same in all; gradients are computed when their turn comes.
+    """
+    goals, met = _run(inside)
+    known = [_layer(one) for one in met]
     units = int(inside.token_units.max()) + 1
-    return Trace(tuple(layers), inside.token_units, units, _readers(layers[-1]))
+    for goal in goals:
+        slopes = _slopes(goal, [one.weights for one in met])
+        layers = tuple(
+            replace(layer, gradients=np.zeros_like(layer.weights) if slope is None else slope)
+            for layer, slope in zip(known, slopes, strict=True)
+        )
+        yield Trace(layers, inside.token_units, units, _readers(layers[-1]))
+
+
+def _run(inside: Inside) -> tuple[list[torch.Tensor], list[Met]]:
+    """The explained numbers of the whole input, and the attentions they came by."""
+    name = type(inside.twin).__name__
+    with torch.inference_mode(False), torch.enable_grad(), _visible_attention(inside.twin):
+        # No leaf, because some models write into their embeddings.
+        given = inside.start.clone().requires_grad_().clone()
+        with Watch(len(inside.token_units)) as watch:
+            numbers = inside.numbers(given)
+        goals = list(numbers.reshape(-1))
+    if watch.missed:
+        queries, keys = watch.missed[0]
+        raise PisteError(
+            f"{name} also attends between other things than the {watch.tokens} tokens of the "
+            f"input ({queries} × {keys}): {_ELSE}"
+        )
+    met = watch.attentions()
+    if not met:
+        raise PisteError(f"No attention between the tokens of the input was met in {name}: {_ELSE}")
+    return goals, met
+
+
+def _slopes(goal: torch.Tensor, weights: Sequence[torch.Tensor]) -> list[Floats | None]:
+    with torch.inference_mode(False), torch.enable_grad():
+        found = torch.autograd.grad(goal, weights, retain_graph=True, allow_unused=True)
+    return [None if one is None else _heads(one) for one in found]
+
+
+@contextmanager
+def _visible_attention(twin: torch.nn.Module) -> Iterator[None]:
+    """Kernels that can't be looked into are left for the plain computation meanwhile."""
+    configs: dict[int, Any] = {}
+    for part in twin.modules():
+        config: Any = getattr(part, "config", None)
+        if getattr(config, "_attn_implementation", "eager") not in ("eager", "sdpa", None):
+            configs[id(config)] = config
+    before = [(config, config._attn_implementation) for config in configs.values()]
+    try:
+        for config in configs.values():
+            config._attn_implementation = "eager"
+        yield
+    finally:
+        for config, implementation in before:
+            config._attn_implementation = implementation
+
+
+def _layer(met: Met) -> Layer:
+    weights = _heads(met.weights)
+    heads, tokens = weights.shape[:2]
+    values = projection = None
+    if met.values is not None and met.values.ndim >= 2 and met.values.shape[-2] == tokens:
+        own = _heads(met.values)
+        if heads % len(own) == 0:  # several heads may share their values
+            values = own.repeat(heads // len(own), axis=0)
+    if values is not None and met.projection is not None:
+        matrix = met.projection.detach().cpu().double().numpy()
+        projection = matrix.reshape(heads, values.shape[-1], -1)
+    return Layer(weights, np.empty(0), values, projection)
 
 
 def _heads(tensor: torch.Tensor) -> Floats:
@@ -224,8 +202,7 @@ def _heads(tensor: torch.Tensor) -> Floats:
 
 def _readers(last: Layer) -> NDArray[np.int64]:
     """The rows of the last attention that the answer depends on."""
-    size = np.abs(last.gradients).max(axis=tuple(range(last.gradients.ndim - 2)))
-    size = size.max(axis=1)
+    size = np.abs(last.gradients).max(axis=(0, 2))
     if not size.max() > 0:
         return np.arange(len(size))
     return np.flatnonzero(size > _READS * size.max())

@@ -1,9 +1,9 @@
-"""What the commands share: consoles, options, and how a text or an option is read."""
+"""What the commands share: consoles, options, and how options are read and files written."""
 
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,11 +15,21 @@ from piste.errors import PisteError
 out = Console()
 err = Console(stderr=True)
 
-Text = Annotated[str | None, typer.Argument(help="The text, or - to read it from standard input.")]
+Text = Annotated[
+    str | None,
+    typer.Argument(help="The text, the path of a picture, or - to read from standard input."),
+]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Read the text here.")]
+Image = Annotated[Path | None, typer.Option("--image", "-i", help="Read the picture here.")]
 Pair = Annotated[str | None, typer.Option(help="The second text, for models that read pairs.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="A bundled name, a folder or a hub id.")]
-Units = Annotated[str, typer.Option(help="words, tokens or sentences.")]
+Units = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a text: words (default), tokens or sentences. Of a picture: patches, grid:K or "
+        "superpixels:K (default: patches, or grid:7 if there are many)."
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(help='A class by name or number, "a vs b", or all. Default: the predicted.'),
@@ -34,12 +44,25 @@ Long = Annotated[
     str, typer.Option(help="A text longer than the model reads: error, truncate or windows.")
 ]
 Removal = Annotated[
-    str, typer.Option(help="What removed units leave: delete, mask, pad or attention.")
+    str,
+    typer.Option(
+        help="What removed units leave. Of a text: delete, mask, pad or attention. Of a picture: "
+        "delete, attention, mean, blur or noise."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Write a standalone page here.")]
 Picture = Annotated[
     Path | None, typer.Option("--plot", help="Write a picture here (png, svg, pdf).")
+]
+Out = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="Write the result here, as the suffix says: .html, .png, .svg, .pdf, .json, and of "
+        "one explanation .csv or .parquet. May be given more than once.",
+    ),
 ]
 
 
@@ -59,30 +82,6 @@ def names(text: str | None) -> list[str] | None:
     from piste.evaluation.brackets import split_names
 
     return None if text is None else split_names(text)
-
-
-def read_text(text: str | None, file: Path | None) -> str:
-    """The text from the argument, standard input or a file; exactly one of them."""
-    if (text is None) == (file is None):
-        raise PisteError("Give either a text, - for standard input, or --file with a path.")
-    try:
-        if file is not None:
-            if not file.is_file():
-                raise PisteError(f"There is no file {str(file)!r}.")
-            content = file.read_bytes()
-        elif text == "-":
-            content = sys.stdin.buffer.read()
-        else:
-            return text or ""
-        return content.decode("utf-8").strip("\ufeff\r\n")
-    except UnicodeDecodeError as problem:
-        source = repr(str(file)) if file else "standard input"
-        raise PisteError(
-            f"{source} is not UTF-8 text (byte {problem.start}): convert it first, for example "
-            "with `iconv -f latin1 -t utf-8`."
-        ) from problem
-    except OSError as problem:
-        raise PisteError(f"{str(file)!r} could not be read: {problem.strerror}.") from problem
 
 
 def read_options(given: list[str]) -> dict[str, Any]:
@@ -108,8 +107,42 @@ def read_samples(samples: str | None) -> Any:
     return int(samples)
 
 
-def written(path: Path | None, write: Any) -> None:
+def written(path: Path | None, write: Callable[[Path], object]) -> None:
     """Write a file if one is wanted, and say so."""
     if path is not None:
         write(path)
-        err.print(f"written: {path}", highlight=False)
+        _say(path)
+
+
+WAYS: Mapping[str, str] = {
+    ".html": "to_html",
+    ".json": "to_json",
+    ".csv": "to_csv",
+    ".parquet": "to_parquet",
+    ".png": "plot",
+    ".svg": "plot",
+    ".pdf": "plot",
+}
+"""The method that writes a result, by suffix."""
+
+
+def check_outs(outs: Sequence[Path] | None, *, tables: bool) -> list[Path]:
+    """The files to write; one that no way leads to is refused before the work."""
+    known = [suffix for suffix in WAYS if tables or suffix not in (".csv", ".parquet")]
+    for path in outs or ():
+        if path.suffix.lower() not in known:
+            raise PisteError(
+                f"--out {str(path)!r} can't be written: its suffix must be {', '.join(known)}."
+            )
+    return list(outs or ())
+
+
+def write_outs(outs: Sequence[Path], result: Any) -> None:
+    """Write a result to every file, as its suffix says."""
+    for path in outs:
+        getattr(result, WAYS[path.suffix.lower()])(path=path)
+        _say(path)
+
+
+def _say(path: Path) -> None:
+    err.print(f"written: {path}", highlight=False)

@@ -54,7 +54,9 @@ def models(
     """List the bundled models; a folder or a hub id works as well."""
     rows = [(name, zoo.describe(name)) for name in zoo.names()]
     _list(
-        rows, as_json, "Any Hugging Face sequence classifier works too: give a folder or a hub id."
+        rows,
+        as_json,
+        "Any Hugging Face text or image classifier works too: give a folder or a hub id.",
     )
 
 

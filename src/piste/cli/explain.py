@@ -7,15 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from piste.cli import common
+from piste.cli.inputs import Given
 
 
 def explain(
     text: common.Text = None,
     file: common.File = None,
+    image: common.Image = None,
     pair: common.Pair = None,
     model: common.Model = "piste:reviews",
     method: Annotated[str, typer.Option(help="See `piste methods`.")] = "slalom",
-    units: common.Units = "words",
+    units: common.Units = None,
     target: common.Target = None,
     samples: common.Samples = None,
     seed: common.Seed = 0,
@@ -39,9 +41,11 @@ def explain(
     as_json: common.AsJson = False,
     html: common.Page = None,
     plot: common.Picture = None,
+    out: common.Out = None,
 ) -> None:
-    """Explain one decision: which words speak for it, and how much they count."""
-    given = common.read_text(text, file)
+    """Explain one decision: which words, or parts of a picture, speak for it, and how much."""
+    given = Given(text, file, image, pair)
+    outs = common.check_outs(out, tables=True)
     piste = common.start()
     options: dict[str, Any] = {"sampler": sampler, "solver": solver, "share": share}
     options["seconds"] = seconds
@@ -49,9 +53,10 @@ def explain(
     options |= common.read_options(option or [])
     # Names are checked inside, with a sentence for the user.
     options |= {"units": units, "long": long, "removal": removal}
+    classifier = piste.load(model, runtime=runtime)
     explanation = piste.explain(
-        piste.load(model, runtime=runtime),
-        given if pair is None else (given, pair),
+        classifier,
+        given.read(classifier),
         method=method,
         target=target,
         samples=common.read_samples(samples),
@@ -65,17 +70,19 @@ def explain(
         common.out.print(explanation)
     common.written(html, explanation.to_html)
     common.written(plot, lambda path: explanation.plot(path=path))
+    common.write_outs(outs, explanation)
 
 
 def compare(
     text: common.Text = None,
     file: common.File = None,
+    image: common.Image = None,
     pair: common.Pair = None,
     model: common.Model = "piste:reviews",
     methods: Annotated[
         str | None, typer.Option(help="Names with commas; see `piste methods`.")
     ] = None,
-    units: common.Units = "words",
+    units: common.Units = None,
     target: common.Target = None,
     samples: Annotated[int | None, typer.Option(help="How many questions each may ask.")] = None,
     seed: common.Seed = 0,
@@ -86,14 +93,17 @@ def compare(
     as_json: common.AsJson = False,
     html: common.Page = None,
     plot: common.Picture = None,
+    out: common.Out = None,
 ) -> None:
     """Explain one decision by several methods, side by side, and say how faithful each is."""
-    given = common.read_text(text, file)
+    given = Given(text, file, image, pair)
+    outs = common.check_outs(out, tables=False)
     piste = common.start()
     how: dict[str, Any] = {"units": units, "long": long, "removal": removal}
+    classifier = piste.load(model, runtime=runtime)
     comparison = piste.compare(
-        piste.load(model, runtime=runtime),
-        given if pair is None else (given, pair),
+        classifier,
+        given.read(classifier),
         common.names(methods),
         target=target,
         samples=samples,
@@ -107,3 +117,4 @@ def compare(
         common.out.print(comparison)
     common.written(html, comparison.to_html)
     common.written(plot, comparison.plot)
+    common.write_outs(outs, comparison)

@@ -7,9 +7,15 @@ from dataclasses import fields
 from typing import Any
 
 from piste.errors import PisteError, need
+from piste.methods.attention import Attention
+from piste.methods.attention_flow import AttentionFlow
+from piste.methods.attention_norms import AttentionNorms
+from piste.methods.attention_rollout import AttentionRollout, GradientRollout
+from piste.methods.attention_shapley import AttentionShapley
 from piste.methods.attnlrp import AttnLRP
 from piste.methods.base import Method, Solution, Task
-from piste.methods.controls import RandomMethod, ZeroMethod
+from piste.methods.controls import CentreMethod, RandomMethod, ZeroMethod
+from piste.methods.grad_sam import GradSam
 from piste.methods.gradient import Gradient
 from piste.methods.gradient_x_input import GradientTimesInput
 from piste.methods.integrated_gradients import IntegratedGradients
@@ -37,7 +43,15 @@ METHODS: Mapping[str, type[Any]] = {
         IntegratedGradients,
         SmoothGrad,
         AttnLRP,
+        Attention,
+        AttentionNorms,
+        AttentionRollout,
+        AttentionFlow,
+        GradSam,
+        GradientRollout,
+        AttentionShapley,
         RandomMethod,
+        CentreMethod,
         ZeroMethod,
     )
 }

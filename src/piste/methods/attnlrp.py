@@ -39,7 +39,7 @@ class AttnLRP(GradientMethod):
     paper: ClassVar[str] = "Achtibat et al., ICML 2024; Bach et al., 2015"
 
     def look(self, inside: Inside, task: Task) -> Found:
-        embeddings = inside.embed(inside.ids)
+        embeddings = inside.start
         name = type(inside.twin).__name__
         with torch.random.fork_rng(devices=[]):
             with torch.no_grad():

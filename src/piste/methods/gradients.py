@@ -36,7 +36,7 @@ class GradientMethod(InsideMethod):
             super().trace(task)
 
     def look(self, inside: Inside, task: Task) -> Found:
-        embeddings = inside.embed(inside.ids)
+        embeddings = inside.start
         every = task.target.kind == "all"
         seed = int(task.rng.integers(2**31))  # one for all classes: the same noise for each
         columns: list[Floats] = []

@@ -18,7 +18,8 @@ class IntegratedGradients(GradientMethod):
     """(e − e′) · ∫₀¹ ∂f/∂e (e′ + α(e − e′)) dα, approximated in ``steps`` steps.
 
     ``baseline`` e′ is the embedding of the padding or the mask token in place of every unit's
-    tokens, or zero; "auto" takes the first of pad, mask and zero that there is. The result's
+    tokens ("pad", "mask"), that of a picture in the mean colour or of a blurred one ("mean",
+    "blur"), or "zero"; "auto" takes the first of them that there is. The result's
     ``convergence_delta`` is by how much the sum of all tokens' scores (fixed ones included)
     misses f(e) − f(e′): far from zero it asks for more steps.
     """
@@ -34,14 +35,14 @@ class IntegratedGradients(GradientMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("steps", self.steps)
-        choose("baseline", self.baseline, ("auto", "pad", "mask", "zero"))
+        choose("baseline", self.baseline, ("auto", "pad", "mask", "mean", "blur", "zero"))
 
     def attribute(
         self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
     ) -> PerToken:
         from captum import attr
 
-        baseline, used = self._baseline(embeddings, inside, task)
+        baseline, used = self._baseline(inside)
         found, delta = attr.IntegratedGradients(forward).attribute(
             embeddings,
             baselines=baseline,
@@ -52,23 +53,12 @@ class IntegratedGradients(GradientMethod):
         more = {"baseline_used": used, "convergence_delta": float(delta.reshape(-1)[0])}
         return found[0].sum(dim=-1), more
 
-    def _baseline(
-        self, embeddings: torch.Tensor, inside: Inside, task: Task
-    ) -> tuple[torch.Tensor, str]:
-        """Fixed tokens stay, so that only the units make the difference."""
-        tokenizer = getattr(task.subject.classifier, "tokenizer", None)
-        wanted = ("pad", "mask", "zero") if self.baseline == "auto" else (self.baseline,)
-        units = torch.from_numpy(inside.token_units >= 0).to(embeddings.device)
-        for kind in wanted:
-            if kind == "zero":
-                return torch.where(
-                    units[None, :, None], torch.zeros(()).to(embeddings), embeddings
-                ), kind
-            token = getattr(tokenizer, f"{kind}_token_id", None)
-            if token is not None:
-                ids = torch.where(units, torch.tensor(token).to(inside.ids), inside.ids)
-                return inside.embed(ids), kind
+    def _baseline(self, inside: Inside) -> tuple[torch.Tensor, str]:
+        for kind in inside.baselines if self.baseline == "auto" else (self.baseline,):
+            found = inside.baseline(kind)
+            if found is not None:
+                return found, kind
+        known = [kind for kind in inside.baselines if inside.baseline(kind) is not None]
         raise PisteError(
-            f"baseline={self.baseline!r} needs a {self.baseline} token, and this tokenizer has "
-            "none: choose baseline='zero'."
+            f"baseline={self.baseline!r} is not there for this model: choose {', '.join(known)}."
         )

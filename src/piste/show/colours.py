@@ -1,7 +1,8 @@
 """One colour scale for terminal, figures and pages: blue speaks for the target, orange against.
 
 Blue and orange stay apart under every common colour blindness. Strength grows with the score and
-is clipped at a high quantile, so that one extreme word doesn't bleach all others.
+is clipped at a high quantile, so that one extreme word doesn't bleach all others. On pictures,
+scores without a direction have a third colour, which says how much and never which way.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ RGB = tuple[int, int, int]
 
 FOR: RGB = (33, 113, 196)
 AGAINST: RGB = (222, 98, 12)
+WEIGHT: RGB = (120, 28, 129)
 WHITE: RGB = (255, 255, 255)
 
 CLIP = 0.97
@@ -44,17 +46,19 @@ def strengths(scores: ArrayLike) -> Floats:
     return np.clip(array / scale(scores), -1.0, 1.0)
 
 
-def hue(strength: float) -> RGB:
-    """The full colour of a sign."""
+def hue(strength: float, directed: bool = True) -> RGB:
+    """The full colour of a sign, or of any weight."""
+    if not directed:
+        return WEIGHT
     return FOR if strength >= 0 else AGAINST
 
 
-def tint(strength: float, ground: RGB = WHITE) -> RGB:
+def tint(strength: float, ground: RGB = WHITE, directed: bool = True) -> RGB:
     """The colour of a strength laid over an opaque ground."""
     share = min(STRONGEST * abs(strength), 1.0)
     red, green, blue = (
         round(share * top + (1 - share) * under)
-        for top, under in zip(hue(strength), ground, strict=True)
+        for top, under in zip(hue(strength, directed), ground, strict=True)
     )
     return red, green, blue
 
@@ -68,9 +72,9 @@ def hexed(colour: RGB) -> str:
     return "#{:02x}{:02x}{:02x}".format(*colour)
 
 
-def css(strength: float) -> str:
+def css(strength: float, directed: bool = True) -> str:
     """A translucent CSS colour, right on light and on dark grounds; "transparent" if too weak."""
     if abs(strength) < VISIBLE:
         return "transparent"
-    red, green, blue = hue(strength)
+    red, green, blue = hue(strength, directed)
     return f"rgba({red},{green},{blue},{STRONGEST * min(abs(strength), 1.0):.2f})"

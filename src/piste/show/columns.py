@@ -52,13 +52,12 @@ def columns(e: Explanation, label: str | None = None) -> list[Column]:
 
 def _column(e: Explanation, name: str, index: int | None) -> Column:
     scores = e.score(name, index)
-    meaning = reading.MEANINGS.get(name, f"what {e.method} gives the unit")
     return Column(
         name=name,
         label=None if index is None else e.output.labels[index],
         scores=scores,
         errors=e.error(name, index),
         places=reading.digits(scores),
-        meaning=f"{name[:1].upper()}{name[1:]}: {meaning}.",
+        meaning=f"{name[:1].upper()}{name[1:]}: {reading.meaning(e, name)}.",
         sides=reading.score_sides(e, name, index),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from piste.show import comparing_plot, measures, reading
+from piste.show import blocks, comparing_plot, measures, reading
 from piste.show.canvas import format_of, save
+from piste.show.heat import Heat, picture_of
+from piste.show.look import Look, printable
+from piste.show.pieces import texts
 from piste.show.side_by_side import SCALED, SideBySide
-from piste.show.terminal import MOST_UNITS, Look, highlighted, legend, printable
+from piste.show.terminal import MOST_UNITS, highlighted, legend
 
 ROWS = 14
 _LEAST_UNITS = 60
@@ -23,12 +26,12 @@ _LEAST_UNITS = 60
 
 
 def render(sides: SideBySide) -> RenderableType:
-    """Verdicts, the text as every method sees it, and the strongest units, for a terminal."""
+    """Verdicts, the input as every method sees it, and the strongest units, for a terminal."""
     return _Report(sides)
 
 
 def plot(sides: SideBySide, path: str | Path | None = None) -> Figure:
-    """The text highlighted once per method with its strongest units; saved if a path is given."""
+    """The text or the picture once per method, with its scores; saved if a path is given."""
     if path is not None:
         format_of(path)  # refused before the work
     figure = comparing_plot.draw(sides)
@@ -51,13 +54,15 @@ class _Report:
         for warning in reading.input_warnings(first):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
+        yield from _pictures(sides, look, options)
         most = max(MOST_UNITS // len(sides.explanations), _LEAST_UNITS)
-        for e in sides.explanations:
+        for e in [] if reading.of_picture(first) else sides.explanations:
             yield Text.assemble((e.method, "bold"), (f"  {sides.badge(e)}", "dim"))
-            for pieces in reading.texts(e):
+            for pieces in texts(e):
                 yield Padding(highlighted(e, pieces, look, most), (0, 2, 1, 2))
-        yield Padding(legend(first, "every method's own ranking", look), (0, 2))
-        yield ""
+        if not reading.of_picture(first):
+            yield Padding(legend(first, "every method's own ranking", look), (0, 2))
+            yield ""
         for chunk in _chunks(sides.methods, options.max_width):
             yield _units(sides, chunk, look)
             yield ""
@@ -68,6 +73,33 @@ class _Report:
         yield Text(sides.verdict(), style="bold")
         for words in sides.left_out:
             yield Text(words, style="dim")
+
+
+def _pictures(sides: SideBySide, look: Look, options: ConsoleOptions) -> RenderResult:
+    """One heat map per method, as many side by side as fit, then their keys; none of a text."""
+    if not reading.of_picture(sides.first):
+        return
+    room = options.max_width - 4
+    heats = [Heat.of(e) for e in sides.explanations]
+    boards = [
+        blocks.board(e, heat, look, options, room)
+        for e, heat in zip(sides.explanations, heats, strict=True)
+    ]
+    titles = [f"{e.method}\n{sides.badge(e)}" for e in sides.explanations]
+    if not blocks.signs_only(look, options):
+        picture = picture_of(sides.first)
+        titles.insert(0, f"{printable(picture.name)}\nthe picture itself")
+        boards.insert(0, blocks.plain_board(picture, blocks.columns(sides.first, room)))
+    for table in blocks.rows(titles, boards, room):
+        yield Padding(table, (0, 2, 1, 2))
+    if blocks.signs_only(look, options):
+        # Methods differ in their numbers, not in what their signs mean.
+        keys = dict.fromkeys(blocks.sign_key(heat, numbered=False) for heat in heats)
+        yield Padding(Text("\n".join(keys), style="dim"), (0, 2, 1, 2))
+    else:
+        named = zip(heats, sides.methods, strict=True)
+        keyed = [replace(heat, name=method) for heat, method in named]
+        yield Padding(blocks.keys(keyed), (0, 2, 1, 2))
 
 
 def _heading(method: str) -> str:
@@ -91,7 +123,9 @@ def _quiet() -> Table:
 def _units(sides: SideBySide, methods: list[str], look: Look) -> Table:
     """The strongest units with their scaled scores, coloured as the text is."""
     table = _quiet()
-    table.add_column("unit", overflow="ellipsis", no_wrap=True, max_width=22, min_width=6)
+    table.add_column(
+        reading.part(sides.first), overflow="ellipsis", no_wrap=True, max_width=22, min_width=6
+    )
     for method in methods:
         table.add_column(_heading(method), justify="right", vertical="bottom")
     rows = [sides.methods.index(method) for method in methods]

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 
 from piste.explanation import Explanation
-from piste.show import colours, inline, marked, measures, pages, reading
+from piste.show import colours, imaged, inline, marked, measures, pages, reading
 from piste.show.families import styles
+from piste.show.heat import Heat, picture_of
 from piste.show.side_by_side import FIGURES, SCALED, SideBySide
 
 
 def page(sides: SideBySide, path: str | Path | None = None) -> str:
-    """Verdicts, the text once per method, and all units in one table; all is escaped."""
+    """Verdicts, the input once per method, and all units in one table; all is escaped."""
     first = sides.first
     parts = (
         _header(sides),
         _verdicts(sides),
-        _texts(sides),
+        _inputs(sides),
         _units(sides),
         pages.details(
             "Settings and versions",
@@ -32,7 +33,7 @@ def page(sides: SideBySide, path: str | Path | None = None) -> str:
     return pages.document(
         f"{reading.prediction(first)}, by {len(sides.explanations)} methods",
         "\n".join(part for part in parts if part),
-        styles=("charts.css",),
+        styles=("charts.css", "picture.css"),
         rules=inline.colours(),
         scripts=("lighting.js", "sorting.js"),
         data=_data(sides),
@@ -87,7 +88,7 @@ def _verdicts(sides: SideBySide) -> str:
     return f"""<section>
 <h2>How faithful each method is here</h2>
 <p class="piste-faint">Measured on random removals, the same for all. <b>Bold</b> is best on this
-one text; click a heading to sort.</p>
+one {reading.what(sides.first)}; click a heading to sort.</p>
 <div class="piste-scroll piste-tall" tabindex="0"><table><thead><tr>{heads}</tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
 </section>"""
@@ -99,27 +100,52 @@ def _about(name: str) -> str:
     return f"{about[:1].upper()}{about[1:]}. {way} is better."
 
 
-def _texts(sides: SideBySide) -> str:
-    blocks = "".join(_block(sides, row, e) for row, e in enumerate(sides.explanations))
+def _inputs(sides: SideBySide) -> str:
+    if reading.of_picture(sides.first):
+        found = _pictures(sides)
+    else:
+        legend = marked.legend(reading.score_sides(sides.first, sides.first.ranking))
+        found = legend + "".join(
+            f'<div class="piste-method">{_name(sides, e)}'
+            f"{marked.text(e, sides.kinds, _tips(sides, row))}</div>"
+            for row, e in enumerate(sides.explanations)
+        )
     return f"""<section>
-<h2>The text, as every method sees it</h2>
-{marked.legend(reading.score_sides(sides.first, sides.first.ranking))}
-{blocks}
+<h2>The {reading.what(sides.first)}, as every method sees it</h2>
+{found}
 </section>"""
 
 
-def _block(sides: SideBySide, row: int, e: Explanation) -> str:
-    tips = [
-        f"{e.method} {reading.number(float(sides.scaled[row, kind.first]))}" for kind in sides.kinds
+def _pictures(sides: SideBySide) -> str:
+    """The picture itself, then a heat map per method; a part lights up in all of them."""
+    paths = imaged.unit_paths(sides.first)
+    name = escape(picture_of(sides.first).name)
+    figures = [
+        f"<figure><h3>{name} <small>the picture itself</small></h3>"
+        f"{imaged.bare(sides.first, sides.kinds, paths)}</figure>"
     ]
-    return (
-        f'<div class="piste-method"><h3>{escape(e.method)} '
-        f"<small>{escape(sides.badge(e))}</small></h3>{marked.text(e, sides.kinds, tips)}</div>"
-    )
+    for row, e in enumerate(sides.explanations):
+        heat = Heat.of(e)
+        drawn = imaged.heat_map(e, sides.kinds, [heat], paths, _tips(sides, row))
+        figures.append(
+            f'<figure class="piste-method">{_name(sides, e)}{drawn}{imaged.scale(heat)}</figure>'
+        )
+    return f'<div class="piste-pictures piste-row">{"".join(figures)}</div>'
+
+
+def _tips(sides: SideBySide, row: int) -> list[str]:
+    method = sides.methods[row]
+    return [
+        f"{method} {reading.number(float(sides.scaled[row, kind.first]))}" for kind in sides.kinds
+    ]
+
+
+def _name(sides: SideBySide, e: Explanation) -> str:
+    return f"<h3>{escape(e.method)} <small>{escape(sides.badge(e))}</small></h3>"
 
 
 def _units(sides: SideBySide) -> str:
-    heads = "".join(pages.head(name) for name in ("unit", *sides.methods))
+    heads = "".join(pages.head(name) for name in (reading.part(sides.first), *sides.methods))
     rows = []
     for index in sides.strongest(len(sides.kinds)):
         kind = sides.kinds[index]
@@ -128,7 +154,7 @@ def _units(sides: SideBySide) -> str:
             f'<tr data-k="{index}"><th scope="row" dir="auto">{escape(kind.title)}</th>{cells}</tr>'
         )
     return f"""<section>
-<h2>All units</h2>
+<h2>All {reading.part(sides.first)}s</h2>
 <p class="piste-faint">{SCALED} The strongest over all methods come first; click a heading to
 sort otherwise.</p>
 <div class="piste-scroll" tabindex="0"><table class="piste-heat"><thead><tr>{heads}</tr></thead>

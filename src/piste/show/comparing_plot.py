@@ -1,4 +1,4 @@
-"""Several methods on one input as a figure: the text once per method, and its strongest units."""
+"""Several methods on one input as a figure: the text or the picture once per method."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from matplotlib.figure import Figure
 from piste.show import colours, reading
 from piste.show.canvas import FAINT, INK, RULE
 from piste.show.fonts import writable
-from piste.show.side_by_side import ONE_TEXT, SCALED, SideBySide
+from piste.show.heat import Heat, areas_of, painted, picture_of
+from piste.show.heatmaps import GAP, KEY, Shape, key, show
+from piste.show.outlines import outlines
+from piste.show.side_by_side import SCALED, SideBySide
 from piste.show.textflow import DPI, LINE, MARGIN, MOST_LINES, Page, flowed
 
 UNITS = 5
@@ -22,10 +25,19 @@ _BAR = 16.0
 _HEAD = 30.0
 _GAP = 18.0
 _LEAST_LINES = 4
+_PANEL = 250.0
+"""Pixels of a picture's width."""
+_ACROSS = 4
+"""Pictures in a row."""
 
 
 def draw(sides: SideBySide) -> Figure:
-    """One block per method: name and fidelity, the highlighted text, bars of shared units."""
+    """One block per method: name and fidelity, the highlighted text, bars of shared units.
+
+    Methods on a picture have a panel each.
+    """
+    if reading.of_picture(sides.first):
+        return _pictures(sides)
     across = _WIDTH * DPI
     text_width = across - 2 * MARGIN - _SIDE - 30
     words, lines = flowed(sides.first, text_width)
@@ -34,9 +46,7 @@ def draw(sides: SideBySide) -> Figure:
     block = _HEAD + max(lines * LINE, len(strongest) * _BAR) + _GAP
     top, foot = MARGIN + 56, 46.0 + 16.0 * bool(sides.skipped)
     page = Page.of(_WIDTH, top + block * len(sides.explanations) + foot + MARGIN)
-    title = f"{reading.prediction(sides.first)}, explained by {_count(sides)}"
-    page.write(MARGIN, MARGIN + 6, writable(title), 13, INK, weight="bold")
-    page.write(MARGIN, MARGIN + 30, writable(reading.explained(sides.first)), 9, FAINT)
+    _title(page, sides)
     left = 0
     for row, e in enumerate(sides.explanations):
         y = top + row * block
@@ -50,11 +60,53 @@ def draw(sides: SideBySide) -> Figure:
     sides_named = reading.score_sides(sides.first, sides.first.ranking)
     page.legend(bottom - 24, sides_named, "every method's own ranking")
     note = f" {left} more words not shown." if left else ""
-    page.write(MARGIN, bottom, f"{SCALED} {ONE_TEXT.partition(':')[0]}.{note}", 8, FAINT)
+    page.write(MARGIN, bottom, f"{SCALED} {sides.caution.partition(':')[0]}.{note}", 8, FAINT)
+    _skipped(page, sides, bottom - 48)
+    return page.figure
+
+
+def _pictures(sides: SideBySide) -> Figure:
+    """The picture, then one heat map per method under its name and fidelity, each with a key."""
+    e = sides.first
+    picture = picture_of(e)
+    count = 1 + len(sides.explanations)
+    across = min(count, _ACROSS)
+    shape = Shape.of(picture, _PANEL)
+    block = _HEAD + 16 + shape.height + KEY + _GAP
+    top = MARGIN + 56
+    width = 2 * MARGIN + across * _PANEL + (across - 1) * GAP
+    page = Page.of(width / DPI, top + block * -(-count // across) + 36 + MARGIN)
+    _title(page, sides)
+    loops = outlines(areas_of(picture), len(e.units))
+    for place in range(count):
+        x = MARGIN + place % across * (_PANEL + GAP)
+        y = top + place // across * block + _HEAD + 16
+        if not place:
+            page.write(x, y - 12, writable(reading.short(picture.name, 34)), 9, FAINT)
+            show(page, x, y, shape, picture.pixels)
+            continue
+        one = sides.explanations[place - 1]
+        heat = Heat.of(one)
+        page.write(x, y - 30, writable(reading.short(one.method, 34)), 11, INK, weight="bold")
+        page.write(x, y - 12, writable(sides.badge(one)), 8.5, FAINT)
+        show(page, x, y, shape, painted(one, heat), borders=loops)
+        key(page, x, y + shape.height + 10, _PANEL, heat)
+    bottom = page.height - MARGIN
+    page.write(MARGIN, bottom, sides.caution.partition(":")[0] + ".", 8, FAINT)
+    _skipped(page, sides, bottom - 20)
+    return page.figure
+
+
+def _title(page: Page, sides: SideBySide) -> None:
+    title = f"{reading.prediction(sides.first)}, explained by {_count(sides)}"
+    page.write(MARGIN, MARGIN + 6, writable(title), 13, INK, weight="bold")
+    page.write(MARGIN, MARGIN + 30, writable(reading.explained(sides.first)), 9, FAINT)
+
+
+def _skipped(page: Page, sides: SideBySide, y: float) -> None:
     if sides.skipped:
         names = ", ".join(sides.skipped)
-        page.write(MARGIN, bottom - 48, writable(f"Could not explain this: {names}."), 8, FAINT)
-    return page.figure
+        page.write(MARGIN, y, writable(f"Could not explain this: {names}."), 8, FAINT)
 
 
 def _count(sides: SideBySide) -> str:

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from piste.explanation import Explanation
-from piste.show import colours, marked, pages, reading, svg
+from piste.show import colours, imaged, marked, pages, reading, svg
 from piste.show.columns import Column, columns
 
 
 def to_html(e: Explanation, path: str | Path | None = None) -> str:
     """A complete page that works offline, also written to ``path`` if given; all is escaped."""
     kinds, found = reading.kinds(e), columns(e)
+    pictured = reading.of_picture(e)
+    view = imaged.section(e, kinds, found, _tips(e, kinds)) if pictured else ""
     parts = (
         _header(e),
-        _text_section(e, kinds, found),
+        view or _text_section(e, kinds, found),
         _plane_section(e, kinds),
         _table_section(e, kinds, found),
         pages.details(
@@ -29,7 +31,10 @@ def to_html(e: Explanation, path: str | Path | None = None) -> str:
     return pages.document(
         reading.prediction(e),
         "\n".join(parts),
-        scripts=("lighting.js", "colouring.js", "sorting.js"),
+        styles=("picture.css",) if pictured else (),
+        rules=imaged.rules(found) if pictured else "",
+        # A picture's colours follow the choice of a score without any script.
+        scripts=("lighting.js", *(() if pictured else ("colouring.js",)), "sorting.js"),
         data=_data(e, kinds, found),
         path=path,
     )
@@ -40,11 +45,17 @@ def fragment(e: Explanation) -> str:
     kinds = reading.kinds(e)
     plane = svg.plane(e, kinds, width=760, height=440)
     more = f"<details><summary>Value and importance</summary>{plane}</details>" if plane else ""
+    styles, tips = pages.asset("parts.css"), _tips(e, kinds)
+    if reading.of_picture(e):
+        styles += pages.asset("picture.css")
+        view = imaged.gist(e, kinds, tips)
+    else:
+        view = marked.text(e, kinds, tips) + marked.legend(reading.score_sides(e, e.ranking))
     return (
-        f"<style>{pages.asset('parts.css')}</style>"
+        f"<style>{styles}</style>"
         f'<div class="piste piste-fragment"><p><strong>{escape(reading.prediction(e))}</strong> '
         f'<span class="piste-faint">{escape(reading.explained(e))} · {escape(e.method)}</span></p>'
-        f"{marked.warnings(e)}{_text(e, kinds)}{marked.legend(reading.score_sides(e, e.ranking))}"
+        f"{marked.warnings(e)}{view}"
         f'<p class="piste-faint">{escape(reading.trust(e))}</p>{more}</div>'
     )
 
@@ -66,12 +77,12 @@ in {e.seconds:.1f} s.</p>
 </header>"""
 
 
-def _text(e: Explanation, kinds: list[reading.Kind]) -> str:
+def _tips(e: Explanation, kinds: list[reading.Kind]) -> list[str]:
+    """The main scores of every kind, for readers without script."""
     main = [c for c in columns(e, e.output.label) if c.name in ("value", "importance", e.ranking)]
-    tips = [
+    return [
         " · ".join(f"{column.name} {column.shown(kind.first)}" for column in main) for kind in kinds
     ]
-    return marked.text(e, kinds, tips)
 
 
 def _text_section(e: Explanation, kinds: list[reading.Kind], found: list[Column]) -> str:
@@ -84,7 +95,7 @@ def _text_section(e: Explanation, kinds: list[reading.Kind], found: list[Column]
     return f"""<section>
 <div class="piste-bar"><h2>The text</h2>
 <label class="piste-choice" hidden>coloured by <select>{options}</select></label></div>
-{_text(e, kinds)}
+{marked.text(e, kinds, _tips(e, kinds))}
 {marked.legend(reading.score_sides(e, e.ranking))}
 <p class="piste-meaning piste-faint">{escape(meaning)}</p>
 </section>"""
@@ -111,7 +122,11 @@ def _table_section(e: Explanation, kinds: list[reading.Kind], found: list[Column
         key=lambda column: names.index(column.name),
     )
     counted = any(len(kind.units) > 1 for kind in kinds)
-    titles = ("unit", *(("count",) if counted else ()), *(column.name for column in chosen))
+    titles = (
+        reading.part(e),
+        *(("count",) if counted else ()),
+        *(column.name for column in chosen),
+    )
     heads = "".join(pages.head(title) for title in titles)
     order = reading.by_size(e.score()[[kind.first for kind in kinds]])
     rows = "".join(_row(kinds[index], index, chosen, counted) for index in order)
@@ -119,7 +134,7 @@ def _table_section(e: Explanation, kinds: list[reading.Kind], found: list[Column
     if not all(np.isnan(column.errors).all() for column in chosen):
         note = f" ± is one standard error.{note}"
     return f"""<section>
-<h2>All units</h2>
+<h2>All {reading.part(e)}s</h2>
 <p class="piste-faint">The strongest by {escape(e.ranking)} come first; click a heading to sort
 otherwise.{note}</p>
 <div class="piste-scroll" tabindex="0"><table><thead><tr>{heads}</tr></thead>

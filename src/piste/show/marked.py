@@ -7,6 +7,7 @@ from html import escape
 
 from piste.explanation import Explanation
 from piste.show import colours, reading
+from piste.show.pieces import texts
 
 
 def text(e: Explanation, kinds: Sequence[reading.Kind], tips: Sequence[str]) -> str:
@@ -14,7 +15,7 @@ def text(e: Explanation, kinds: Sequence[reading.Kind], tips: Sequence[str]) -> 
     kind_of = {unit: index for index, kind in enumerate(kinds) for unit in kind.units}
     strengths = colours.strengths(e.score())
     blocks = []
-    for number, pieces in enumerate(reading.texts(e), start=1):
+    for number, pieces in enumerate(texts(e), start=1):
         parts = []
         for piece in pieces:
             words = escape(piece.text)

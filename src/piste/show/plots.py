@@ -1,4 +1,4 @@
-"""Figures of an explanation: the plane of value and importance, the text, ranked bars."""
+"""Figures of an explanation: the plane of value and importance, text or heat maps, ranked bars."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ from piste.show.canvas import (
     shades,
 )
 from piste.show.fonts import families, writable
+from piste.show.heatmaps import heat
 from piste.show.textflow import text
 
-__all__ = ["KINDS", "bars", "plane", "plot", "text"]
-
-MOST_LABELS = 90
-"""More labels than this on one plane help nobody."""
+__all__ = ["KINDS", "bars", "heat", "plane", "plot", "text"]
 
 
 def plot(
     e: Explanation, kind: str | None = None, path: str | Path | None = None, **options: Any
 ) -> Figure:
-    """A figure of one of the three kinds, also saved if ``path`` is given.
+    """A figure of one of the kinds, also saved if ``path`` is given.
 
-    Without a kind it is the plane, or bars where a method has no value and importance. The suffix
-    of ``path`` chooses PNG, SVG or PDF; ``options`` go to :func:`plane`, :func:`text` or
-    :func:`bars`.
+    Without a kind a picture's heat maps, and of a text the plane, or bars where a method has no
+    value and importance. The suffix of ``path`` chooses PNG, SVG or PDF; ``options`` go to
+    :func:`plane`, :func:`text`, :func:`heat` or :func:`bars`.
     """
     if kind is None:
         kind = "plane" if {"value", "importance"} <= set(e.scores) else "bars"
-    if kind not in KINDS:
-        raise PisteError(f"kind={kind!r} is no figure: choose {', '.join(KINDS)}.")
+        kind = "heat" if reading.of_picture(e) else kind
+    possible = [name for name in KINDS if name != ("text" if reading.of_picture(e) else "heat")]
+    if kind not in possible:
+        why = f"can't be drawn of a {reading.what(e)}" if kind in KINDS else "is no figure"
+        raise PisteError(f"kind={kind!r} {why}: choose {', '.join(possible)}.")
     known = list(inspect.signature(KINDS[kind]).parameters)[1:]
     for option in options:
         if option not in known:
@@ -91,17 +92,21 @@ def plane(
     axes.set_xlabel(f"value: what it says, in log-odds   (← {below} · {above} →)")
     axes.set_ylabel("importance: its weight against the others, a log-weight")
     _title(axes, e, label)
-    note = "larger dots: more occurrences · thin lines: standard errors"
+    note = "thin lines: standard errors"
+    if not reading.of_picture(e):
+        note = f"larger dots: more occurrences · {note}"
     caption = axes.annotate(
         note, (1, 0), (0, -44), xycoords="axes fraction", textcoords="offset points",
         ha="right", fontsize=8, color=FAINT,
     )  # fmt: skip
     corners = _quadrants(axes)
     points = np.stack([x[first], y[first]], axis=1)
-    order = reading.telling(e, kinds, label)[:MOST_LABELS]
+    order = reading.telling(e, kinds, label)[: reading.most_labels(e)]
     names = [kind.title for kind in kinds]
     missing = dotlabels.write(axes, names, points, areas, order, free=corners)
-    if missing:
+    if missing and reading.of_picture(e):
+        caption.set_text(f"{note} · the most telling of {len(kinds)} parts have a label")
+    elif missing:
         caption.set_text(f"{note} · {missing} of {len(kinds)} without a label, for want of room")
     return figure
 
@@ -134,14 +139,18 @@ def bars(
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     above, below = reading.score_sides(e, name, label)
-    meaning = reading.MEANINGS.get(name, f"what {e.method} gives the unit")
-    axes.set_xlabel(f"{name}: {meaning}\n← {below} · {above} →")
+    axes.set_xlabel(f"{name}: {reading.meaning(e, name)}\n← {below} · {above} →")
     axes.set_ylim(-0.7, len(first) - 0.3)
     _title(axes, e, label)
     return figure
 
 
-KINDS: Mapping[str, Callable[..., Figure]] = {"plane": plane, "text": text, "bars": bars}
+KINDS: Mapping[str, Callable[..., Figure]] = {
+    "plane": plane,
+    "text": text,
+    "heat": heat,
+    "bars": bars,
+}
 
 
 def _title(axes: Axes, e: Explanation, label: str | int | None) -> None:

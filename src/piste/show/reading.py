@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,13 +33,25 @@ MEANINGS = {
 """What the known scores mean, in a few words."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of a text; ``unit`` is None between units, ``unread`` after a truncation."""
+def of_picture(e: Explanation) -> bool:
+    """Whether a picture was explained, not a text."""
+    return isinstance(e.input, Picture)
 
-    text: str
-    unit: int | None
-    unread: bool = False
+
+def what(e: Explanation) -> str:
+    """What was explained, as a noun."""
+    return "picture" if of_picture(e) else "text"
+
+
+def part(e: Explanation) -> str:
+    """A unit as a noun: a picture has parts."""
+    return "part" if of_picture(e) else "unit"
+
+
+def meaning(e: Explanation, name: str) -> str:
+    """What a score means, in a few words."""
+    words = MEANINGS.get(name, f"what {e.method} gives the unit")
+    return re.sub(r"\bthe unit\b", f"the {part(e)}", words)
 
 
 @dataclass(frozen=True)
@@ -55,34 +68,6 @@ class Kind:
     @property
     def title(self) -> str:
         return f"{self.name} ×{len(self.units)}" if len(self.units) > 1 else self.name
-
-
-def texts(e: Explanation) -> list[list[Piece]]:
-    """The input cut into pieces, one list per text of a pair; joined, they are the input."""
-    if isinstance(e.input, Picture):
-        return []
-    given = (e.input,) if isinstance(e.input, str) else e.input
-    cut = input_notes(e).get("long") == "truncate"
-    result = []
-    for segment, text in enumerate(given):
-        spans = sorted(
-            (unit.start, unit.end, index)
-            for index, unit in enumerate(e.units)
-            if unit.segment == segment and unit.end > unit.start
-        )
-        pieces, at = [], 0
-        for start, end, index in spans:
-            if end <= at:
-                continue  # byte-level tokens may share one character
-            if start > at:
-                pieces.append(Piece(text[at:start], None))
-            pieces.append(Piece(text[max(start, at) : end], index))
-            at = end
-        if at < len(text):
-            rest = text[at:]
-            pieces.append(Piece(rest, None, unread=cut and bool(rest.strip())))
-        result.append(pieces)
-    return result
 
 
 def kinds(e: Explanation) -> list[Kind]:
@@ -206,6 +191,15 @@ def score_sides(e: Explanation, name: str, label: str | int | None = None) -> tu
     return sides(e, label)
 
 
+def scale_ends(e: Explanation, name: str, label: str | int | None = None) -> tuple[str, str]:
+    """What the high and the low end of a picture's colours mean: weight has one colour there."""
+    if name == "importance":
+        return "weighs most", "weighs least"
+    if name in UNDIRECTED:
+        return "the answer reacts most", "it doesn't react"
+    return sides(e, label)
+
+
 def prediction(e: Explanation) -> str:
     """The model's answer: a class with its probability, or the number of a regression."""
     chance = e.output.probability
@@ -237,8 +231,8 @@ def trust(e: Explanation) -> str:
         bounds = f" ({number(low).lstrip('+')} to {number(high).lstrip('+')})"
     return (
         f"{verdict}: R² {number(fidelity.r2).lstrip('+')}{bounds} on {fidelity.questions} reduced "
-        "texts it was not fitted to (1 is perfect, 0 no better than a constant); what it expects "
-        f"is off by {number(float(np.sqrt(fidelity.mse))).lstrip('+')} there."
+        f"{what(e)}s it was not fitted to (1 is perfect, 0 no better than a constant); what it "
+        f"expects is off by {number(float(np.sqrt(fidelity.mse))).lstrip('+')} there."
     )
 
 
@@ -260,8 +254,11 @@ def input_notes(e: Explanation) -> dict[str, object]:
 
 
 def input_warnings(e: Explanation) -> Iterator[str]:
-    """What was done to a text that is too long: the same for every method."""
+    """What was done to the input that the reader didn't ask for: the same for every method."""
     notes = input_notes(e)
+    if notes.get("instead"):
+        said = str(notes["instead"])
+        yield f"{said[:1].upper()}{said[1:]}."
     if notes.get("long") == "truncate":
         count = notes.get("truncated_tokens")
         lost = f"its last {count} tokens were" if count else "its end was"
@@ -276,7 +273,8 @@ def warnings(e: Explanation) -> Iterator[str]:
     asked = e.errors.get(e.ranking)
     unknown = 0 if asked is None else int(np.isinf(asked.reshape(len(e.units), -1)).any(1).sum())
     if unknown:
-        yield f"Nothing was asked about {unknown} of {len(e.units)} units: give more samples."
+        every = f"{len(e.units)} {part(e)}s"
+        yield f"Nothing was asked about {unknown} of {every}: give more samples."
     if e.fidelity.r2 < 0.5:
         yield "The explanation foretells the model badly: don't rely on its scores."
 
@@ -289,18 +287,30 @@ def telling(e: Explanation, some: list[Kind], label: str | int | None = None) ->
     return by_size(np.max(shares, axis=0))
 
 
+def main_scores(e: Explanation) -> list[str]:
+    """Value and importance where there are any, and the score that ranks."""
+    pair = ("value", "importance")
+    return [name for name in pair if name in e.scores and name != e.ranking] + [e.ranking]
+
+
+def most_labels(e: Explanation) -> int:
+    """Labels one plane can hold; a part's name tells a reader less than a word does."""
+    return 16 if of_picture(e) else 90
+
+
 def how_to_read(e: Explanation, label: str | int | None = None) -> str:
     """One plain line on what the main scores mean."""
     above, below = sides(e, label)
+    of = "part of the picture" if of_picture(e) else "unit"
     if {"value", "importance"} <= set(e.scores):
         return (
-            f"Value is what a unit says when all weight is on it: above 0 it {above}, below 0 it "
+            f"Value is what a {of} says when all weight is on it: above 0 it {above}, below 0 it "
             f"{below}. "
-            "Importance is its weight against the other units: 0 is average, +0.7 counts double."
-            f"{saturation(e)}"
+            f"Importance is its weight against the other {part(e)}s: 0 is average, +0.7 counts "
+            f"double.{saturation(e)}"
         )
-    meaning = MEANINGS.get(e.ranking)
-    if e.ranking in UNDIRECTED and meaning:
-        return f"{e.ranking[:1].upper()}{e.ranking[1:]} is {meaning}."
-    name = f"{e.ranking[:1].upper()}{e.ranking[1:]} is {meaning}. " if meaning else ""
+    known = meaning(e, e.ranking) if e.ranking in MEANINGS else ""
+    if e.ranking in UNDIRECTED and known:
+        return f"{e.ranking[:1].upper()}{e.ranking[1:]} is {known}."
+    name = f"{e.ranking[:1].upper()}{e.ranking[1:]} is {known}. " if known else ""
     return f"{name}A score above 0 {above}, one below 0 {below}; the larger, the more it counts."

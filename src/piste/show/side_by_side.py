@@ -25,7 +25,6 @@ FIGURES: Mapping[str, str] = {
 """What is said of every method, and which way is good."""
 
 SCALED = "Every method's scores are divided by its largest, because their units differ."
-ONE_TEXT = "One text proves little: measure many with `piste evaluate`."
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,13 @@ class SideBySide:
     @property
     def methods(self) -> list[str]:
         return [e.method for e in self.explanations]
+
+    @property
+    def caution(self) -> str:
+        """Why the verdict is no more than one case."""
+        if reading.of_picture(self.first):
+            return "One picture proves little: measure many."
+        return "One text proves little: measure many with `piste evaluate`."
 
     @property
     def left_out(self) -> list[str]:
@@ -129,7 +135,7 @@ class SideBySide:
     def verdict(self) -> str:
         """Who is most faithful here, in a sentence or two, and that one text proves little."""
         if len(self.explanations) == 1:
-            return f"Only one method was asked, so there is nothing to compare. {ONE_TEXT}"
+            return f"Only one method was asked, so there is nothing to compare. {self.caution}"
         skills = {
             "r2_all": ("foretelling removals", "R²"),
             "aopc": ("finding what the answer hangs on", "AOPC"),
@@ -150,7 +156,7 @@ class SideBySide:
             said = f"Here {_names(firsts[0])} {are} best {at[0]}{more}."
         if "r2_all" in winners and self.figure(winners["r2_all"][0], "r2_all") < 0.5:
             said += " But no method foretells removals well here."
-        return f"{said} {ONE_TEXT}"
+        return f"{said} {self.caution}"
 
 
 def _names(methods: Sequence[str]) -> str:

@@ -14,7 +14,6 @@ from piste.show import colours, labels, reading
 
 Floats = NDArray[np.float64]
 
-MOST_LABELS = 90
 _FONT = 12.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 10.0, 10.0, 44.0
 
@@ -66,7 +65,8 @@ def plane(
     dots = np.array([(frame.x(x), frame.y(y)) for x, y in np.nan_to_num(points)])
     radii = 3.6 * np.array([len(kind.units) for kind in kinds]) ** 0.3
     sizes = np.array([(text_width(kind.title) + 4, _FONT + 3) for kind in kinds])
-    order = [index for index in reading.telling(e, kinds) if known[index]][:MOST_LABELS]
+    order = [index for index in reading.telling(e, kinds) if known[index]]
+    order = order[: reading.most_labels(e)]
     places = labels.place(dots, radii + 1, sizes, order, frame.box)
     strengths = colours.strengths(value)[firsts]
     errors = np.stack([e.error("value")[firsts], e.error("importance")[firsts]], axis=1)

@@ -1,8 +1,7 @@
-"""An explanation in a terminal: headline, highlighted text, the strongest units."""
+"""An explanation in a terminal: headline, highlighted text or heat map, the strongest units."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,47 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from piste.explanation import Explanation
-from piste.show import colours, reading
+from piste.show import blocks, colours, reading
+from piste.show.look import GROUNDS, Look, printable, step
+from piste.show.pieces import Piece, texts
 
 ROWS = 12
 MOST_UNITS = 400
 """Units of highlighted text before the rest is left out, with a note."""
-
-# A terminal's ground may be light or dark, so strength is told by saturation, not by lightness.
-_GROUNDS = {
-    1: ("#8fa3b8", "#5d9ad6", "#1f78d1"),
-    -1: ("#b8a38f", "#dc9350", "#ea6a00"),
-}
-_BASIC = {1: "black on cyan", -1: "black on yellow"}
-_STEPS = (0.12, 0.35, 0.7)
-"""Strengths at which the three grounds begin."""
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a console can show: no colours at all, sixteen of them, or every shade."""
-
-    plain: bool
-    basic: bool
-
-    @staticmethod
-    def of(console: Console) -> Look:
-        return Look(
-            plain=console.color_system is None or console.no_color,
-            basic=console.color_system in ("standard", "windows"),
-        )
-
-    def style(self, strength: float) -> str:
-        """The style of a text of this strength; none without colours."""
-        step = _step(strength)
-        if not step or self.plain:
-            return ""
-        sign = 1 if strength > 0 else -1
-        if self.basic:  # 16 colours have no shades: mark the clear ones
-            return _BASIC[sign] if step > 1 else ""
-        ground = _GROUNDS[sign][step - 1]
-        return f"{'bold ' if step == 3 else ''}#000000 on {ground}"
 
 
 def render(e: Explanation) -> RenderableType:
@@ -73,12 +38,15 @@ class _Report:
         for warning in reading.warnings(e):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
-        for number, pieces in enumerate(reading.texts(e), start=1):
+        if reading.of_picture(e):
+            yield Padding(blocks.shown(e, look, options), (0, 2))
+        for number, pieces in enumerate(texts(e), start=1):
             body = highlighted(e, pieces, look)
             if not isinstance(e.input, str):
                 yield Text(f"text {number}", style="dim")
             yield Padding(body, (0, 2, 1, 2))
-        yield Padding(legend(e, e.ranking, look), (0, 2))
+        if not reading.of_picture(e):
+            yield Padding(legend(e, e.ranking, look), (0, 2))
         yield ""
         yield _table(e, options.max_width, options.ascii_only)
         yield Text(reading.how_to_read(e), style="italic")
@@ -99,20 +67,13 @@ def _header(e: Explanation) -> RenderResult:
     yield grid
 
 
-def _step(strength: float) -> int:
-    """0 for an unmarked unit, up to 3."""
-    return int(np.searchsorted(_STEPS, abs(strength), side="right"))
-
-
 def _marked(text: str, strength: float) -> str:
     """Without colours, signs tell strength: great++, slow-."""
     sign = "+" if strength > 0 else "-"
-    return text + sign * _step(strength)
+    return text + sign * step(strength)
 
 
-def highlighted(
-    e: Explanation, pieces: list[reading.Piece], look: Look, most: int = MOST_UNITS
-) -> Text:
+def highlighted(e: Explanation, pieces: list[Piece], look: Look, most: int = MOST_UNITS) -> Text:
     """One text with every unit marked by its strength, at most so many of them."""
     strengths = colours.strengths(e.score())
     text, shown = Text(), 0
@@ -133,11 +94,6 @@ def highlighted(
     return text
 
 
-def printable(text: str) -> str:
-    """Without control characters and direction overrides: a text must not steer the terminal."""
-    return _STEERING.sub("�", text)
-
-
 def legend(e: Explanation, by: str, look: Look) -> Text:
     """What the two colours, or signs, mean."""
     above, below = reading.score_sides(e, e.ranking)
@@ -151,15 +107,9 @@ def legend(e: Explanation, by: str, look: Look) -> Text:
     return line
 
 
-def _columns(e: Explanation) -> list[str]:
-    """Value and importance where there are any, and the score that ranks."""
-    pair = ("value", "importance")
-    return [name for name in pair if name in e.scores and name != e.ranking] + [e.ranking]
-
-
 def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
     """The strongest units; errors go first when the terminal is narrow, then the bar."""
-    names = _columns(e)
+    names = reading.main_scores(e)
     scores = {name: e.score(name) for name in names}
     errors = {name: e.error(name) for name in names}
     places = {name: reading.digits(scores[name]) for name in names}
@@ -171,7 +121,7 @@ def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", caption_style="dim")
     table.caption = f"weaker and not listed: {left}" if left else None
     table.caption_justify = "left"
-    table.add_column("unit", overflow="ellipsis", no_wrap=True, max_width=24, min_width=6)
+    table.add_column(reading.part(e), overflow="ellipsis", no_wrap=True, max_width=24, min_width=6)
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     if bar >= 4:
@@ -193,5 +143,5 @@ def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
 
 def _bar(share: float, width: int, ascii_only: bool) -> Text:
     length = round(abs(share) * width)
-    colour = _GROUNDS[1 if share >= 0 else -1][2]
+    colour = GROUNDS[1 if share >= 0 else -1][2]
     return Text(("#" if ascii_only else "━") * length, style=colour)

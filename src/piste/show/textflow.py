@@ -15,6 +15,7 @@ from piste.explanation import Explanation
 from piste.show import colours, reading
 from piste.show.canvas import FAINT, INK, Floats, blank, heading
 from piste.show.fonts import families, writable
+from piste.show.pieces import Piece, texts
 
 MOST_LINES = 150
 """Taller figures are no longer figures; the rest is left out, with a note."""
@@ -32,7 +33,7 @@ class Word:
     """A stretch of one piece, or a punctuation mark, set at a place in pixels."""
 
     text: str
-    piece: reading.Piece
+    piece: Piece
     x: float
     line: int
     width: float
@@ -48,7 +49,7 @@ class Flow:
     x: float = 0.0
     line: int = 0
     words: list[Word] = field(default_factory=list)
-    waiting: list[tuple[str, reading.Piece]] = field(default_factory=list)
+    waiting: list[tuple[str, Piece]] = field(default_factory=list)
     measured: dict[str, float] = field(default_factory=dict)
 
     def measure(self, text: str) -> float:
@@ -57,7 +58,7 @@ class Flow:
             self.measured[text] = float(size[0]) / _FINE
         return self.measured[text]
 
-    def add(self, pieces: list[reading.Piece]) -> None:
+    def add(self, pieces: list[Piece]) -> None:
         """Set one text, ending its last line."""
         for piece in pieces:
             for part in re.findall(r"\r\n|\s|\S+", piece.text):
@@ -103,7 +104,7 @@ def flowed(e: Explanation, width: float) -> tuple[list[Word], int]:
     _, renderer = blank((1, 1))
     font = FontProperties(family=families(), size=_SIZE * _FINE)
     flow = Flow(width, renderer, font)
-    for number, pieces in enumerate(reading.texts(e)):
+    for number, pieces in enumerate(texts(e)):
         flow.line += bool(number)  # an empty line between the texts of a pair
         flow.add(pieces)
     return flow.words, flow.line

@@ -7,6 +7,11 @@
     if (!byKind.has(element.dataset.k)) byKind.set(element.dataset.k, []);
     byKind.get(element.dataset.k).push(element);
     element.removeAttribute("title");
+    const title = element.querySelector(":scope > title");
+    if (title) { // in SVG the title is an element, and the name a screen reader says
+      element.setAttribute("aria-label", title.textContent);
+      title.remove();
+    }
   }
 
   // Hovering or focusing a word, a dot or a row lights all of its kind.
@@ -47,13 +52,34 @@
   document.addEventListener("scroll", () => { tip.hidden = true; }, true);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") light(null); });
 
+  const along = { ArrowRight: [1, 0], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowUp: [0, -1] };
+  function middle(element) {
+    const box = element.getBBox();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  }
+  // The nearest part of a picture in a direction, preferring those straight ahead.
+  function beside(group, element, [right, down]) {
+    const [x, y] = middle(element);
+    let best = null, least = Infinity;
+    for (const other of group) {
+      const [dx, dy] = middle(other).map((place, axis) => place - [x, y][axis]);
+      const ahead = dx * right + dy * down, aside = Math.abs(dx * down) + Math.abs(dy * right);
+      if (other !== element && ahead > aside && ahead + 2 * aside < least) {
+        [best, least] = [other, ahead + 2 * aside];
+      }
+    }
+    return best;
+  }
+
   // One tab stop per group, arrows inside it.
   function arrows(group) {
     group.forEach((element, index) => {
       element.setAttribute("tabindex", index ? "-1" : "0");
       element.addEventListener("keydown", (event) => {
-        const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-        const next = step && group[index + step];
+        const way = along[event.key];
+        if (!way) return;
+        const placed = element.classList.contains("piste-area");
+        const next = placed ? beside(group, element, way) : group[index + way[0] + way[1]];
         if (!next) return;
         event.preventDefault();
         element.setAttribute("tabindex", "-1");

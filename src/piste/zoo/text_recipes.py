@@ -1,4 +1,4 @@
-"""What is trained: the tokenizer, the architecture and the settings of each shipped model."""
+"""What is trained on texts: tokenizer, architecture and settings of each shipped model."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from piste.zoo.optimising import Settings
+
 MAX_TOKENS = 512
 VOCABULARY_SIZE = 10_000
 LABELS = {0: "negative", 1: "positive"}
@@ -35,12 +37,10 @@ PAD, UNKNOWN, CLASSIFY, SEPARATE, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[M
 ALPHABET = string.ascii_lowercase + string.digits + string.punctuation + "£½"
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """All settings of one training run, so that the model card can state them."""
+@dataclass(frozen=True, kw_only=True)
+class TextRecipe(Settings):
+    """All settings of one training run on texts."""
 
-    name: str
-    architecture: str
     build_tokenizer: Callable[[Iterable[str]], PreTrainedTokenizerFast]
     build_model: Callable[[PreTrainedTokenizerFast], PreTrainedModel]
     # One entry per epoch: the longest sequence shown in it. Short crops first give many cheap
@@ -51,13 +51,6 @@ class Recipe:
     # Weight of the loss that asks a causal model for the label at every position, not only at
     # the last one. It gives hundreds of training signals per review. Zero for the encoder.
     every_position_weight: float
-    seed: int = 2026
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.05
-    warmup_share: float = 0.05
-    label_smoothing: float = 0.02
-    ema_decay: float = 0.999
     highest_deletion_rate: float = 0.5
     short_crop_share: float = 0.1
     short_crop_limit: int = 96
@@ -203,8 +196,8 @@ def build_gpt2(tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     )
 
 
-RECIPES = {
-    "reviews": Recipe(
+TEXT_RECIPES = {
+    "reviews": TextRecipe(
         name="reviews",
         architecture="BERT encoder, 2 layers, hidden size 128, 4 heads, feed-forward size 256, "
         "lower-case WordPiece vocabulary",
@@ -214,7 +207,7 @@ RECIPES = {
         shortest_input=0,
         every_position_weight=0.0,
     ),
-    "reviews-gpt": Recipe(
+    "reviews-gpt": TextRecipe(
         name="reviews-gpt",
         architecture="GPT-2 (causal), 2 layers, hidden size 128, 4 heads, feed-forward size 256, "
         "lower-case byte-level BPE vocabulary",

@@ -1,11 +1,10 @@
-"""How the shipped models are trained and evaluated: data, augmentation, loss and loop."""
+"""How the text models are trained and evaluated: data, augmentation, loss and scoring."""
 
 from __future__ import annotations
 
-import copy
+import json
 import logging
 import math
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,16 +21,14 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from piste.zoo.recipes import MAX_TOKENS, Recipe
+from piste.zoo.optimising import Scores, optimise
+from piste.zoo.text_recipes import MAX_TOKENS, TextRecipe
 
 logger = logging.getLogger(__name__)
 
 HELD_OUT_REVIEWS = 2_000
 # A causal model has read too little before this position to be asked for the label.
 FIRST_SCORED_POSITION = 10
-LOG_EVERY_STEPS = 100
-# Sums are rounded differently with another number of threads, so one is the documented default.
-DEFAULT_THREADS = 1
 
 
 class Example(NamedTuple):
@@ -46,16 +43,6 @@ class Split(NamedTuple):
 
     texts: list[str]
     labels: list[int]
-
-
-class Scores(NamedTuple):
-    """What an evaluation measures."""
-
-    accuracy: float
-    log_loss: float
-    # Largest absolute logit difference, to notice absurd confidence.
-    largest_margin: float
-    reviews: int
 
 
 def read_split(data: Path, split: str) -> Split:
@@ -81,7 +68,7 @@ def hold_out(split: Split, seed: int) -> tuple[Split, Split]:
 
 
 def augment(
-    ids: np.ndarray, recipe: Recipe, longest: int, random: np.random.Generator
+    ids: np.ndarray, recipe: TextRecipe, longest: int, random: np.random.Generator
 ) -> np.ndarray:
     """Crop a review and delete a random share of its tokens.
 
@@ -132,7 +119,7 @@ class Framing(NamedTuple):
 
 def epoch_batches(
     examples: Sequence[Example],
-    recipe: Recipe,
+    recipe: TextRecipe,
     framing: Framing,
     longest: int,
     random: np.random.Generator,
@@ -155,7 +142,7 @@ def epoch_batches(
 
 
 def batch_loss(
-    model: PreTrainedModel, recipe: Recipe, input_ids: Tensor, mask: Tensor, labels: Tensor
+    model: PreTrainedModel, recipe: TextRecipe, input_ids: Tensor, mask: Tensor, labels: Tensor
 ) -> Tensor:
     """Cross-entropy of the prediction, and for causal models of the running prediction too."""
     smoothing = recipe.label_smoothing
@@ -178,24 +165,8 @@ def batch_loss(
     return loss
 
 
-def _parameter_groups(model: PreTrainedModel, weight_decay: float) -> list[dict[str, object]]:
-    """Biases and layer norms are not decayed: shrinking them hurts without regularising."""
-    matrices = [parameter for parameter in model.parameters() if parameter.ndim >= 2]
-    vectors = [parameter for parameter in model.parameters() if parameter.ndim < 2]
-    return [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-
-
-@torch.no_grad()
-def _update_average(average: PreTrainedModel, model: PreTrainedModel, decay: float) -> None:
-    for averaged, current in zip(average.parameters(), model.parameters(), strict=True):
-        averaged.lerp_(current, 1.0 - decay)
-
-
 def fit(
-    recipe: Recipe, tokenizer: PreTrainedTokenizerFast, training: Split, held_out: Split
+    recipe: TextRecipe, tokenizer: PreTrainedTokenizerFast, training: Split, held_out: Split
 ) -> PreTrainedModel:
     """Train the recipe's model and return the running average of its weights."""
     torch.manual_seed(recipe.seed)
@@ -207,43 +178,46 @@ def fit(
     ]
     framing = Framing.of(tokenizer)
     model = recipe.build_model(tokenizer)
-    average: PreTrainedModel = copy.deepcopy(model)
-    optimizer = torch.optim.AdamW(
-        _parameter_groups(model, recipe.weight_decay), lr=recipe.learning_rate, betas=(0.9, 0.98)
-    )
-    total_steps = len(recipe.epoch_lengths) * math.ceil(len(examples) / recipe.batch_size)
-    warmup_steps = recipe.warmup_share * total_steps
 
-    def rate(step: int) -> float:
-        """Linear warm-up, then half a cosine down to zero."""
-        if step < warmup_steps:
-            return (step + 1) / warmup_steps
-        done = (step - warmup_steps) / (total_steps - warmup_steps)
-        return 0.5 * (1.0 + math.cos(math.pi * min(done, 1.0)))
-
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    started, step = time.monotonic(), 0
-    for epoch, longest in enumerate(recipe.epoch_lengths, start=1):
-        model.train()
+    def batch_losses(epoch: int) -> Iterator[Tensor]:
+        longest = recipe.epoch_lengths[epoch]
         for input_ids, mask, labels in epoch_batches(examples, recipe, framing, longest, random):
-            loss = batch_loss(model, recipe, input_ids, mask, labels)
-            torch.autograd.backward(loss)
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-            step += 1
-            # A short memory at first, so that the average soon forgets the initial weights.
-            decay = min(recipe.ema_decay, step / (step + 10.0))
-            _update_average(average, model, decay)
-            if step % LOG_EVERY_STEPS == 0:
-                logger.info("step %d of %d, loss %.3f", step, total_steps, loss.item())
-        scores = evaluate(average, tokenizer, held_out)
-        logger.info(
-            "epoch %d (up to %d tokens): held-out accuracy %.4f, log loss %.3f, after %.0f s",
-            epoch, longest, scores.accuracy, scores.log_loss, time.monotonic() - started,
-        )  # fmt: skip
-    return average
+            yield batch_loss(model, recipe, input_ids, mask, labels)
+
+    return optimise(
+        model,
+        recipe,
+        epochs=len(recipe.epoch_lengths),
+        steps_per_epoch=math.ceil(len(examples) / recipe.batch_size),
+        batch_losses=batch_losses,
+        score_epoch=lambda average: evaluate(average, tokenizer, held_out),
+    )
+
+
+def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, out: Path) -> None:
+    """Write weights, configuration and tokenizer to a folder that ``from_pretrained`` reads."""
+    out.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(out)
+    # Evaluation leaves its truncation set in the tokenizer; a saved one should not cut silently.
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.save_pretrained(out)
+    # The class name that is saved by default is unknown to transformers before version 5; this
+    # one is known to all.
+    settings_file = out / "tokenizer_config.json"
+    settings = json.loads(settings_file.read_text(encoding="utf-8"))
+    settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    settings_file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def train_text_model(recipe: TextRecipe, data: Path, out: Path) -> PreTrainedModel:
+    """Train the recipe's model and save it with its tokenizer."""
+    training, held_out = hold_out(read_split(data, "train"), recipe.seed)
+    logger.info("training on %d reviews, %d held out", len(training.texts), len(held_out.texts))
+    tokenizer = recipe.build_tokenizer(training.texts)
+    model = fit(recipe, tokenizer, training, held_out)
+    save(model, tokenizer, out)
+    return model
 
 
 @torch.inference_mode()
@@ -259,16 +233,10 @@ def evaluate(
         indices = order[start : start + batch_size]
         batch = tokenizer.pad({"input_ids": [encoded[i] for i in indices]}, return_tensors="pt")
         logits[indices] = model(**batch).logits
-    labels = torch.tensor(split.labels)
-    return Scores(
-        accuracy=(logits.argmax(dim=1) == labels).double().mean().item(),
-        log_loss=functional.cross_entropy(logits, labels).item(),
-        largest_margin=(logits[:, 1] - logits[:, 0]).abs().max().item(),
-        reviews=len(labels),
-    )
+    return Scores.of(logits, torch.tensor(split.labels))
 
 
-def evaluate_folder(folder: Path, data: Path) -> Scores:
+def evaluate_text_folder(folder: Path, data: Path) -> Scores:
     """Evaluate a saved model on the official test split."""
     model = AutoModelForSequenceClassification.from_pretrained(folder)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import piste
-from piste.zoo import train, training
-from piste.zoo.recipes import RECIPES
+from piste.zoo import text_training, train
+from piste.zoo.text_recipes import TEXT_RECIPES
 
 pandas = pytest.importorskip("pandas")
 
@@ -30,13 +30,13 @@ def generated_reviews(file: Path) -> None:
     pandas.DataFrame(rows, columns=["text", "label", "split"]).to_parquet(file)
 
 
-@pytest.mark.parametrize("name", list(RECIPES))
+@pytest.mark.parametrize("name", list(TEXT_RECIPES))
 def test_the_command_trains_scores_and_writes_a_card(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generated_reviews(tmp_path / "reviews.parquet")
-    monkeypatch.setattr(training, "HELD_OUT_REVIEWS", 4)
-    short = replace(RECIPES[name], epoch_lengths=(32,), batch_size=8)
+    monkeypatch.setattr(text_training, "HELD_OUT_REVIEWS", 4)
+    short = replace(TEXT_RECIPES[name], epoch_lengths=(32,), batch_size=8)
     monkeypatch.setitem(train.RECIPES, name, short)
     threads = torch.get_num_threads()
     weights = []

@@ -1,0 +1,135 @@
+"""Subjects of classifiers that read pictures: units with their places, and what is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.classifiers.base import Classifier
+from piste.classifiers.fills import FILLS, fill
+from piste.classifiers.regions import Cut
+from piste.errors import PisteError, shorten
+from piste.picture import Picture
+from piste.subject import (
+    LONG_CHOICES,
+    PICTURE_REMOVALS,
+    Parts,
+    Question,
+    Removal,
+    Sequence1D,
+    Subject,
+)
+
+Kept: TypeAlias = NDArray[np.bool_]
+
+
+class ImageSubject(Subject):
+    """A picture as the model sees it, cut into units that are there or not, in their places.
+
+    With the removals "delete" and "attention" a question is about tokens, with all others about
+    pixels. A question's payload is the subject and which of its units are kept.
+
+    ``token_units`` is the unit of every token of the whole picture, −1 for those that are no
+    patch; None where questions are about pixels.
+    """
+
+    only_drops = True
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        picture: Picture,
+        cut: Cut,
+        removal: Removal,
+        notes: Mapping[str, Any],
+        *,
+        token_units: NDArray[np.int64] | None = None,
+        cost: int = 1,
+    ) -> None:
+        self.classifier = classifier
+        self.picture = picture
+        self.input = replace(picture, areas=cut.areas)
+        self.units, self.cut = cut.units, cut.name
+        self.types = np.arange(len(cut.units))
+        self.removal, self.notes = removal, notes
+        self.can_be_empty = True
+        self.limit = None
+        self.token_units = token_units
+        self.areas, self.patch_units = cut.areas, cut.patch_units
+        self._cost = cost
+        self._key = bytes.fromhex(picture.digest) + sha256(cut.areas.tobytes()).digest()
+
+    @cached_property
+    def fill(self) -> NDArray[np.uint8]:
+        """What is seen in the place of removed units."""
+        return fill(self.picture, self.removal)
+
+    def encode(self, sequence: Sequence1D) -> Parts:
+        return self.encode_all([sequence])[0]
+
+    def encode_all(self, sequences: Sequence[Sequence1D]) -> list[Parts]:
+        return [[(self._question(self._kept(sequence)), 1.0)] for sequence in sequences]
+
+    def _kept(self, sequence: Sequence1D) -> Kept:
+        """Which units are kept; behind the last stands what is no unit, and always stays."""
+        kept = np.zeros(len(self.units) + 1, dtype=bool)
+        kept[self.check(sequence)] = True
+        kept[-1] = True
+        return kept
+
+    def _question(self, kept: Kept) -> Question:
+        how = b"whole" if kept.all() else self.removal.encode()
+        length = self._cost
+        if self.removal == "delete" and self.token_units is not None:
+            length = int(np.count_nonzero(kept[self.token_units]))
+        return Question(self._key + how + np.packbits(kept).tobytes(), length, (self, kept))
+
+    def owners(self, sequence: Sequence1D) -> NDArray[np.int64]:
+        assert self.token_units is not None
+        kept = self._kept(sequence)[self.token_units]
+        if self.removal == "delete":
+            return self.token_units[kept]
+        return np.where(kept, self.token_units, -1)
+
+    def pixels(self, kept: Kept) -> NDArray[np.uint8]:
+        """The picture with everything painted over that is not kept."""
+        return np.where(kept[self.areas][..., None], self.picture.pixels, self.fill)
+
+
+def check_picture_choices(long: str, removal: str) -> None:
+    """Refuse unknown names early."""
+    for name, choice, known in (
+        ("long", long, LONG_CHOICES),
+        ("removal", removal, PICTURE_REMOVALS),
+    ):
+        if choice not in known:
+            raise PisteError(
+                f"{name}={choice!r} is unknown for a picture: choose {', '.join(known)}."
+            )
+
+
+def read_picture(input: object) -> Picture:
+    """A picture from whatever was given, or a clear refusal; a text is no picture."""
+    if isinstance(input, (tuple, list)):
+        raise PisteError(
+            f"This classifier reads pictures, but {shorten(input)} of type "
+            f"{type(input).__name__} came: give one picture, or a list of them to explain."
+        )
+    try:
+        return Picture.of(input)
+    except PisteError as problem:
+        if isinstance(input, str) and isinstance(problem.__cause__, (FileNotFoundError, OSError)):
+            raise PisteError(
+                f"This classifier reads pictures, but the text {shorten(input)} came, and no file "
+                "of that name can be read: give the path of a picture, or load a text classifier."
+            ) from problem
+        raise
+
+
+__all__ = ["FILLS", "ImageSubject", "Kept", "check_picture_choices", "read_picture"]

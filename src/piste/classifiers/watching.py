@@ -1,0 +1,184 @@
+"""Attention weights caught where torch computes them, with what they are multiplied by.
+
+Models are told apart by what they do, not by the names of their classes. While :class:`Watch` is
+entered, ``scaled_dot_product_attention`` is computed in two steps, with the weights in between; and
+where a model computes attention by itself, a softmax over the keys is followed through whatever
+leaves it a matrix of tokens × tokens (dropout, another type, heads folded into rows) to the product
+with the values, and from there to the layer that puts the heads together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_MOVES = "dropout contiguous clone view reshape flatten squeeze unsqueeze __getitem__"
+_TYPES = "to type type_as float half bfloat16 double"
+_CHANGES = "mul __mul__ masked_fill nan_to_num"
+_SAME = frozenset(" ".join((_MOVES, _TYPES, _CHANGES)).split())
+"""Steps between the softmax and the product after which weights are still weights."""
+_PRODUCTS = ("matmul", "__matmul__", "bmm")
+
+
+@dataclass
+class Met:
+    """One attention as it was met: a batch of one, heads apart from it or folded into it."""
+
+    weights: torch.Tensor
+    values: torch.Tensor | None = None
+    """… × keys × features, None as long as no product with them was seen."""
+    mixed: torch.Tensor | None = None
+    """What the product gave."""
+    projection: torch.Tensor | None = None
+    """(heads · features) × width, the matrix that puts the heads together."""
+
+
+class Watch(TorchFunctionMode):
+    """While it is entered, attention weights of ``tokens`` × ``tokens`` are kept as they arise.
+
+    >>> with Watch(2) as found:
+    ...     _ = torch.softmax(torch.zeros(1, 1, 2, 2).requires_grad_(), -1) @ torch.ones(1, 1, 2, 3)
+    >>> [(one.weights.shape, one.values.shape) for one in found.attentions()]
+    [(torch.Size([1, 1, 2, 2]), torch.Size([1, 1, 2, 3]))]
+    """
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.missed: list[tuple[int, int]] = []
+        """Queries × keys of attentions between other things than the tokens."""
+        self._met: list[Met] = []
+
+    def attentions(self) -> list[Met]:
+        """All attentions between the tokens, in the order they were computed."""
+        # A softmax over three dimensions may be anything (a choice of experts), unless it mixes.
+        return [one for one in self._met if self._is_square(one.weights) and _is_attention(one)]
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "scaled_dot_product_attention":
+            return self._attend(func, *args, **kwargs)
+        result = func(*args, **kwargs)
+        if name == "softmax":
+            self._keep(result, args, kwargs)
+        elif self._met and isinstance(result, torch.Tensor):
+            if self._met[-1].mixed is None:
+                self._follow(name, args, kwargs, result)
+            elif self._met[-1].projection is None:
+                self._find_projection(name, args)
+        return result
+
+    def _attend(
+        self,
+        func: Any,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> torch.Tensor:
+        queries, keys = query.shape[-2], key.shape[-2]
+        if queries != self.tokens or keys != self.tokens:
+            self.missed.append((queries, keys))
+            more = {"scale": scale, "enable_gqa": enable_gqa}
+            return func(query, key, value, attn_mask, dropout_p, is_causal, **more)
+        if enable_gqa:
+            times = query.shape[-3] // key.shape[-3]
+            key, value = (one.repeat_interleave(times, dim=-3) for one in (key, value))
+        sharpness = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        scores = query @ key.transpose(-2, -1) * sharpness
+        if is_causal:
+            seen = torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril()
+            scores = scores.masked_fill(~seen, float("-inf"))
+        if attn_mask is not None:
+            hides = attn_mask.dtype == torch.bool
+            scores = scores.masked_fill(~attn_mask, float("-inf")) if hides else scores + attn_mask
+        weights = torch.softmax(scores, dim=-1)  # this mode is not active within itself
+        mixed = weights @ value
+        self._met.append(Met(weights, value, mixed))
+        return mixed
+
+    def _keep(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Note a softmax over keys; those without a gradient are part of something else."""
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        if (
+            not isinstance(result, torch.Tensor)
+            or not result.requires_grad
+            or result.ndim < 3
+            or dim not in (-1, result.ndim - 1)
+        ):
+            return
+        queries, keys = result.shape[-2:]
+        if queries == self.tokens and keys >= self.tokens:  # more keys: a sink to be cut off
+            self._met.append(Met(result))
+        elif result.ndim > 3:
+            self.missed.append((queries, keys))
+
+    def _follow(self, name: str, args: tuple[Any, ...], kwargs: Any, result: torch.Tensor) -> None:
+        """From the softmax of a model's own attention to what it is multiplied by."""
+        met = self._met[-1]
+        operands: tuple[Any, ...] = args or (kwargs.get("input"),)
+        if name == "einsum":
+            self._follow_einsum(operands, result)
+        elif operands[0] is not met.weights:
+            return
+        elif name in _SAME and self._is_square(result):
+            met.weights = result
+        elif name in _PRODUCTS and len(operands) > 1:
+            met.values, met.mixed = operands[1], result
+
+    def _follow_einsum(self, operands: tuple[Any, ...], result: torch.Tensor) -> None:
+        """A product written in letters: values are turned to … × keys × features."""
+        met = self._met[-1]
+        equation, *factors = operands
+        if len(factors) == 1 and isinstance(factors[0], (list, tuple)):
+            factors = list(factors[0])
+        if not isinstance(equation, str) or len(factors) != 2 or factors[0] is not met.weights:
+            return
+        ours, theirs = equation.replace(" ", "").split("->")[0].split(",")
+        key = ours[-1]
+        if "." in equation or key not in theirs:
+            return
+        shared = [letter for letter in ours[:-2] if letter in theirs]
+        features = [letter for letter in theirs if letter not in (*shared, key)]
+        order = [theirs.index(letter) for letter in (*shared, key, *features)]
+        met.mixed = result
+        if len(features) == 1:
+            met.values = factors[1].permute(order)
+
+    def _find_projection(self, name: str, args: tuple[Any, ...]) -> None:
+        """The linear layer that is given the heads' results side by side, if there is one."""
+        met = self._met[-1]
+        if name == "linear":
+            given, matrix = args[0], args[1]
+        elif name == "addmm":  # GPT-2's linear layers have their matrix the other way round
+            given, matrix = args[1], args[2].T
+        else:
+            return
+        mixed = met.mixed
+        if mixed is None or mixed.ndim < 3 or mixed.shape[-2] != self.tokens:
+            return
+        heads = mixed.reshape(-1, *mixed.shape[-2:])
+        if given.numel() != heads.numel() or given.shape[-1] != len(heads) * heads.shape[-1]:
+            return
+        side_by_side = heads.transpose(0, 1).reshape(self.tokens, -1)
+        if torch.equal(given.detach().reshape(self.tokens, -1), side_by_side.detach()):
+            met.projection = matrix.T
+
+    def _is_square(self, tensor: torch.Tensor) -> bool:
+        return tensor.ndim >= 3 and tensor.shape[-2:] == (self.tokens, self.tokens)
+
+
+def _is_attention(met: Met) -> bool:
+    return met.mixed is not None or met.weights.ndim > 3

@@ -1,0 +1,51 @@
+"""What methods that read attention share: one traced pass, tokens put together to units."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import torch
+
+from piste.classifiers.inside import Inside
+from piste.classifiers.tracing import Trace, traces
+from piste.methods.additive import Found, InsideMethod
+from piste.methods.base import Floats, Task
+
+PerUnit: TypeAlias = tuple[Floats, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class AttentionMethod(InsideMethod):
+    """One score per unit from the attention weights of one pass, and their gradients perhaps.
+
+    Without gradients nothing depends on the class: then explaining all of them gives one score
+    per unit, not one for each class.
+    """
+
+    score: ClassVar[str] = "sensitivity"
+    needs: ClassVar[str] = "attention"
+
+    @property
+    def by_class(self) -> bool:
+        """Whether scores depend on the explained class."""
+        return False
+
+    @abstractmethod
+    def weigh(self, trace: Trace) -> PerUnit:
+        """One number per unit, and what else the result should say."""
+
+    def trace(self, task: Task) -> None:
+        with torch.inference_mode(False):  # tensors made in that mode never get gradients
+            super().trace(task)
+
+    def look(self, inside: Inside, task: Task) -> Found:
+        several = self.by_class and task.target.kind == "all"
+        found = traces(inside)
+        columns, notes = zip(
+            *(self.weigh(one) for one in (found if several else [next(found)])), strict=True
+        )
+        scores = np.stack(columns, axis=1) if several else columns[0]
+        return self.around_the_whole(task, scores, **notes[0])
