@@ -107,17 +107,3 @@ def test_questions_on_the_way_leave_out_the_strongest() -> None:
     for turn, question in enumerate(drawn):
         gone = scores[np.setdiff1d(np.arange(40), question)]
         assert abs(gone.mean()) > 0.2, turn  # one end of the ranking, not both
-
-
-def test_where_slopes_do_not_pay_the_rest_is_asked_without(
-    reviews: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("piste.methods.slalom._PAYS", 2.0)
-    e = piste.explain(reviews, LONG)
-    assert "32 questions with slopes reached R²" in e.settings["slopes"]
-    assert e.settings["sampler"] == "mix"
-    assert e.calls == 300
-    assert "slope_weight" not in e.settings
-    assert e.fidelity.r2 > 0.7
-    assert piste.explain(reviews, LONG, slopes=True).settings["slopes"] > 32
-    assert piste.explain(reviews, LONG, samples=100).settings["slopes"] > 32

@@ -150,6 +150,6 @@ def test_values_of_a_sum_stay_within_reach() -> None:
     found = fit(counts, counts @ shares, slopes=slopes, ridge="auto")
     weights = np.exp(found.importances)
     assert found.slalom.weight <= 1.001 * weights.sum()
-    assert np.std(found.values) < 2 * np.ptp(counts @ shares)
+    assert np.std(found.values) < 5 * np.ptp(counts @ shares)
     product = weights * found.values
     assert np.corrcoef(product, shares)[0, 1] > 0.9

@@ -37,9 +37,6 @@ from piste.surrogates import SlalomSurrogate
 # With slopes, this share of the questions follows from what the others taught, in so many rounds.
 _ON_THE_WAY, _ROUNDS = 0.3, 2
 _FEW_UNITS = 6
-# So many questions with slopes are asked first; below this R² the rest is asked without. Where
-# answers lie on plateaus, slopes are zero almost everywhere and plain answers teach more.
-_PILOT, _PAYS = 32, 0.3
 _LEAST_SHARE = 200  # a tenth of it is held out: fewer would be no verdict
 _ROUGHLY = 25  # iterations that are enough to see which units are strong
 
@@ -59,10 +56,9 @@ class SlalomMethod(Method):
     ``slopes`` asks a white box also how its answers move when attention is turned away from each
     unit: one equation more for every unit present, so a quarter of the questions does (one for
     every distinct unit, from 100 to 300). The last third of them is about what is left when the
-    strongest units found so far are gone. If neither ``slopes`` nor ``samples`` is given, the first
-    32 decide whether slopes pay; if not, the rest is asked without. ``link`` fits a saturation on
-    top of the surrogate. "auto" uses both where they can be had and, the link, where it bends
-    anything; without both it is the paper's SLALOM.
+    strongest units found so far are gone. ``link`` fits a saturation on top of the surrogate.
+    "auto" uses both where they can be had and, the link, where it bends anything; without both it
+    is the paper's SLALOM.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -119,10 +115,8 @@ class SlalomMethod(Method):
             memory["no_slopes"] = self._why_no_slopes(task)
             memory["sampler"] = self.sampler or ("mix" if memory["no_slopes"] else "subsets")
             return self._first_round(task)
-        if memory.get("pilot"):
-            return self._after_pilot(task)
         if memory.get("steep"):
-            return self._steep_ones(task)
+            return WithSlopes(memory.pop("steep"))
         if memory.get("on_the_way"):
             return self._on_the_way(task, memory["on_the_way"].pop())
         if self.solver == "analytic":
@@ -182,31 +176,6 @@ class SlalomMethod(Method):
             task.memory["steep"] = list(drawn)
             return plain
         return WithSlopes(drawn)
-
-    def _steep_ones(self, task: Task) -> list[Sequence1D]:
-        """With slopes, a few of them first if the number of questions is ours to choose."""
-        drawn: list[Sequence1D] = task.memory.pop("steep")
-        if self.samples is None and not self._in_rounds and self.slopes == "auto":
-            task.memory["pilot"] = drawn[_PILOT:]
-            drawn = drawn[:_PILOT]
-        return WithSlopes(drawn)
-
-    def _after_pilot(self, task: Task) -> list[Sequence1D]:
-        """The rest of the questions with slopes; plain ones if slopes did not pay."""
-        memory = task.memory
-        rest: list[Sequence1D] = memory.pop("pilot")
-        r2 = self._fit(task)[1].r2
-        if r2 >= _PAYS:
-            return WithSlopes(rest)
-        memory["no_slopes"] = f"{_PILOT} questions with slopes reached R² {r2:.2f}, so no more"
-        memory["sampler"], memory["on_the_way"] = "mix", []
-        for one in rest:
-            memory["seen"].discard(sampling.key_of(task.subject.types[one]))
-        for forgotten in ("fit", "fitted"):
-            del memory[forgotten]
-        count = default_samples(len(np.unique(self._types(task)))) - len(task.sequences)
-        n, types = len(task.subject), task.subject.types
-        return list(sampling.draw("mix", n, count, task.rng, memory["seen"], types))
 
     def _on_the_way(self, task: Task, count: int) -> list[Sequence1D]:
         """Questions about what is left when the strongest units go, by what is known so far."""
@@ -296,7 +265,7 @@ class SlalomMethod(Method):
             options = {"ridge": self.ridge, "start": memory["fit"][0] if "fit" in memory else None}
             options["link"] = False if numbers.ndim > 1 else self.link
             options |= limits
-        if task.slopes is not None and not memory["no_slopes"]:
+        if task.slopes is not None:
             options["slopes"] = _by_type(task.slopes[held:], types)
         result = fit(
             counts[held:],

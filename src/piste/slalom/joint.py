@@ -28,9 +28,6 @@ _LEAST_WEIGHT = 0.1
 # In units of the longest question's weight: the heavier the background, the nearer to a sum, with
 # values that grow without bound while answers hardly change. A mean must be left to have values.
 _MOST_WEIGHT = 1.0
-# Of the values, in units of the answers' range. Where only v·e^s is known, the values would
-# otherwise justify ever larger values.
-_MOST_SPREAD = 1.5
 _MOST_TRIES = 12
 _REACH = 0.6
 """Where the search for the saturation begins: its reach in units of the answers' range."""
@@ -249,7 +246,6 @@ class _Search:
             spread_s = (float(state.s @ state.s) + DOUBT_S) / (known_s + DOUBT_S)
             spread = float(((state.v - state.v.mean()) ** 2).sum())
             spread_v = (spread + DOUBT * self.variance) / (known_v + DOUBT)
-            spread_v = min(spread_v, (_MOST_SPREAD * self.range) ** 2)
             self.ridge = self.noise / spread_s, self.noise / spread_v
         after = (*self.ridge, self.omega)
         return max(
