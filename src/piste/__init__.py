@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piste import evaluation, slalom
+    from piste import concepts, evaluation, slalom
     from piste.classifiers import Classifier, load
     from piste.comparing import Comparison, compare
     from piste.engine import AnswerCache
@@ -37,6 +37,7 @@ __all__ = [
     "Unit",
     "__version__",
     "compare",
+    "concepts",
     "evaluation",
     "explain",
     "load",
@@ -62,7 +63,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("evaluation", "slalom"):
+    if name in ("concepts", "evaluation", "slalom"):
         return import_module(f"piste.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'piste' has no attribute {name!r}")

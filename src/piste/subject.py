@@ -131,6 +131,10 @@ class Subject(ABC):
         """For every token of a sequence's question the unit it belongs to, −1 for fixed ones."""
         raise NotImplementedError
 
+    def tree(self) -> NDArray[np.float64] | None:
+        """Which units belong together, as scipy's linkage matrix; None if it is for their texts."""
+        return None
+
     def check(self, sequence: Sequence1D) -> NDArray[np.int64]:
         """A sequence as an index array, refused if it names a unit that isn't there."""
         try:

@@ -113,3 +113,14 @@ def test_holes_pieces_and_nothing():
     assert svg_path(hole) == "M1 1H2V2H1Z"
     corners = outlines(np.array([[0, 1], [1, 0]], dtype=np.int32), 2)
     assert [area(loops) for loops in corners] == [2, 2]
+
+
+def test_large_pictures_are_shown_smaller_but_named_by_their_size():
+    e = pictured(grid(2500, 1100, 5, 3))
+    shown = heat.picture_of(e)
+    assert (shown.width, shown.height) == (834, 367)
+    assert shown.areas is not None
+    assert shown.areas.shape == (367, 834)
+    assert set(np.unique(shown.areas)) == set(range(15))
+    assert "2500 × 1100 pixels" in heat.named(e)
+    assert heat.painted(e, heat.Heat.of(e)).shape == (367, 834, 3)

@@ -19,6 +19,7 @@ from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, comparing, comparing_html, heat, html, plots, reading, terminal
 from piste.show.side_by_side import SideBySide
+from piste.subject import Unit
 from tests.show.conftest import explanation
 from tests.show.pictures import by, grid, pictured, shards
 from tests.show.test_comparing import FIVE, judged
@@ -35,9 +36,16 @@ PICTURES: dict[str, Any] = {
     "sensitive": lambda: by(
         "gradient", scores={"sensitivity": np.arange(49.0)}, ranking="sensitivity"
     ),
-    "hostile": lambda: pictured(name=HOSTILE),
+    "hostile": lambda: hostile(),
     "unknown": lambda: by("lime", scores={"attribution": np.full(49, np.nan)}),
 }
+
+
+def hostile() -> Explanation:
+    """Markup in every name that may come from outside."""
+    areas, units = grid(28, 28, 7, 7)
+    named = [Unit(f"<b onclick=alert({k})>", 0, 0, box=unit.box) for k, unit in enumerate(units)]
+    return pictured((areas, named), name=HOSTILE, classifier={"name": HOSTILE})
 
 
 @pytest.fixture(params=PICTURES)
@@ -153,6 +161,7 @@ def test_pages_are_standalone_and_take_names_as_text(any_picture):
         assert "url(" not in text
         assert "nan" not in "".join(page.having("style"))
         assert any_picture.input.name in "".join(page.texts)
+        assert page.tags["b"] == bool(scripts)  # the header's own
 
 
 def test_the_page_holds_the_picture_and_its_pale_copy():
@@ -281,9 +290,12 @@ def test_words_are_right_for_pictures():
 
 
 def test_a_name_cannot_steer_the_terminal():
-    shown = printed(pictured(name=HOSTILE), 130, "truecolor")
-    assert "\x1b[31m." not in shown
-    assert "alert(1)" in unstyled(shown)
+    e = pictured(name="\x1b[31mred \u202e.png")
+    for thing in (e, comparing.render(SideBySide.of([e], {}))):
+        shown = printed(thing, 130, "truecolor")
+        assert "\x1b[31mred" not in shown
+        assert "\u202e" not in shown
+        assert "[31mred" in shown
 
 
 # -- side by side --------------------------------------------------------------------------------

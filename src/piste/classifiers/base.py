@@ -58,6 +58,10 @@ class Classifier(ABC):
     ) -> Subject:
         """Bind one input to this classifier and cut it into units."""
 
+    def check_choices(self, units: UnitChoice, long: str, removal: str) -> None:
+        """Refuse early what :meth:`subject` would refuse of any input."""
+        check_choices(units, long, removal)
+
     @abstractmethod
     def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
         """Logits for one batch, questions × outputs. Called within :meth:`session`."""

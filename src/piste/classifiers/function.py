@@ -53,7 +53,7 @@ class OutputReader:
         if self.labels and len(self.labels) != columns:
             raise PisteError(
                 f"{len(self.labels)} labels were given, but the function returns {columns} "
-                "outputs per text."
+                "outputs per input."
             )
         verdict = look_like_probabilities(answers)
         if not self.labels:
@@ -76,8 +76,8 @@ class OutputReader:
         return to_logits(answers, exclusive=bool(self.exclusive))
 
 
-class _Function(Classifier):
-    """What functions of texts and of tokens share: reading the numbers."""
+class FunctionOutputs(Classifier):
+    """What functions of texts, of tokens and of pixels share: reading the numbers."""
 
     _reader: OutputReader
     version: str | None = None
@@ -117,7 +117,7 @@ class _Function(Classifier):
         raise NotImplementedError
 
 
-class TextFunction(_Function):
+class TextFunction(FunctionOutputs):
     """A function from a list of texts to scores.
 
     >>> import piste
@@ -216,7 +216,7 @@ class TextSubject(Subject):
         return "".join(pieces)
 
 
-class TokenFunction(_Function, TokenClassifier):
+class TokenFunction(FunctionOutputs, TokenClassifier):
     """A function from token ids and attention mask (rows × tokens) to scores."""
 
     budget = 8192

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from piste.classifiers.base import Classifier
-from piste.classifiers.fills import FILLS, fill
-from piste.classifiers.regions import Cut
+from piste.classifiers.fills import fill
+from piste.classifiers.regions import Cut, read_units
 from piste.errors import PisteError, shorten
 from piste.picture import Picture
 from piste.subject import (
@@ -24,9 +25,19 @@ from piste.subject import (
     Removal,
     Sequence1D,
     Subject,
+    UnitChoice,
 )
 
 Kept: TypeAlias = NDArray[np.bool_]
+
+
+class PictureClassifier(Classifier):
+    """A classifier of pictures."""
+
+    reads = "pictures"
+
+    def check_choices(self, units: UnitChoice, long: str, removal: str) -> None:
+        check_picture_choices(units, long, removal)
 
 
 class ImageSubject(Subject):
@@ -97,13 +108,21 @@ class ImageSubject(Subject):
             return self.token_units[kept]
         return np.where(kept, self.token_units, -1)
 
+    def tree(self) -> NDArray[np.float64]:
+        """Neighbours are units whose middles lie near each other."""
+        from scipy.cluster.hierarchy import ward
+
+        boxes = np.array([unit.box for unit in self.units], dtype=np.float64)
+        return ward((boxes[:, :2] + boxes[:, 2:]) / 2)
+
     def pixels(self, kept: Kept) -> NDArray[np.uint8]:
         """The picture with everything painted over that is not kept."""
         return np.where(kept[self.areas][..., None], self.picture.pixels, self.fill)
 
 
-def check_picture_choices(long: str, removal: str) -> None:
+def check_picture_choices(units: UnitChoice, long: str, removal: str) -> None:
     """Refuse unknown names early."""
+    read_units(units)
     for name, choice, known in (
         ("long", long, LONG_CHOICES),
         ("removal", removal, PICTURE_REMOVALS),
@@ -121,15 +140,16 @@ def read_picture(input: object) -> Picture:
             f"This classifier reads pictures, but {shorten(input)} of type "
             f"{type(input).__name__} came: give one picture, or a list of them to explain."
         )
+    if isinstance(input, str) and not _is_file(input):
+        raise PisteError(
+            f"This classifier reads pictures, but the text {shorten(input)} came, and no file is "
+            "called that: give the path of a picture, or load a text classifier."
+        )
+    return Picture.of(input)
+
+
+def _is_file(name: str) -> bool:
     try:
-        return Picture.of(input)
-    except PisteError as problem:
-        if isinstance(input, str) and isinstance(problem.__cause__, (FileNotFoundError, OSError)):
-            raise PisteError(
-                f"This classifier reads pictures, but the text {shorten(input)} came, and no file "
-                "of that name can be read: give the path of a picture, or load a text classifier."
-            ) from problem
-        raise
-
-
-__all__ = ["FILLS", "ImageSubject", "Kept", "check_picture_choices", "read_picture"]
+        return Path(name).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, a null character, no such user
+        return False

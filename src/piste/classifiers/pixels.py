@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from piste.classifiers.function import OutputReader, _Function
-from piste.classifiers.pictured import ImageSubject, check_picture_choices, read_picture
+from piste.classifiers.function import FunctionOutputs, OutputReader
+from piste.classifiers.pictured import ImageSubject, PictureClassifier, read_picture
 from piste.classifiers.reading import as_matrix
 from piste.classifiers.regions import cut_picture
 from piste.errors import PisteError
@@ -17,7 +17,7 @@ from piste.picture import Picture
 from piste.subject import LongChoice, Question, Removal, UnitChoice
 
 
-class PixelFunction(_Function):
+class PixelFunction(FunctionOutputs, PictureClassifier):
     """A function from pictures (bytes, rows × height × width × 3) to scores.
 
     A picture is explained in its own size, and parts that are removed are painted over; "delete"
@@ -30,7 +30,6 @@ class PixelFunction(_Function):
     [64.0, 96.0]
     """
 
-    reads = "pictures"
     budget = 32768
     calibrated = False
 
@@ -53,7 +52,7 @@ class PixelFunction(_Function):
         long: LongChoice = "error",
         removal: Removal = "delete",
     ) -> ImageSubject:
-        check_picture_choices(long, removal)
+        self.check_choices(units, long, removal)
         given = read_picture(input)
         picture = Picture(given.pixels, given.name, prepared=True)
         notes: dict[str, Any] = {"long": "fits", "size": [picture.width, picture.height]}

@@ -30,7 +30,7 @@ def as_matrix(answers: Any, rows: int) -> NDArray[np.float64]:
         matrix = np.asarray(answers, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise PisteError(
-            f"The function must return numbers, one row per text, but returned {shorten(answers)}."
+            f"The function must return numbers, one row per input, but returned {shorten(answers)}."
         ) from problem
     if matrix.ndim == 0 and rows == 1:
         matrix = matrix.reshape(1, 1)
@@ -38,7 +38,7 @@ def as_matrix(answers: Any, rows: int) -> NDArray[np.float64]:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
         raise PisteError(
-            f"The function was given {rows} texts and must return {rows} rows of scores, but "
+            f"The function was given {rows} inputs and must return {rows} rows of scores, but "
             f"its result has the shape {matrix.shape}."
         )
     return matrix

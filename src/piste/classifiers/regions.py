@@ -55,7 +55,7 @@ def cut_picture(
     picture: Picture, units: str | None, patches: Patches | None, *, whole_patches: bool
 ) -> Cut:
     """Cut a prepared picture; with ``whole_patches`` no patch is divided between two units."""
-    kind, number = _read(units, patches)
+    kind, number = _chosen(units, patches)
     if kind == "superpixels":
         areas = _superpixels(picture, number)
         if not whole_patches or patches is None:
@@ -75,18 +75,16 @@ def cut_picture(
     return _by_patch(name, owners, picture, patches, across)
 
 
-def _read(units: str | None, patches: Patches | None) -> tuple[str, int]:
-    """The kind of cut and its number, or a clear refusal."""
+def read_units(units: str | None) -> tuple[str, int] | None:
+    """A kind of cut and its number, None if it is left to the picture; unknown ones are refused.
+
+    >>> read_units("grid:7")
+    ('grid', 7)
+    """
     if units is None:
-        few = patches is not None and len(patches) <= MOST_PATCHES
-        return ("patches", 0) if few else ("grid", _GROUPS)
+        return None
     if units == "patches":
-        if patches is None:
-            raise PisteError(
-                "units='patches' needs a model that cuts pictures into patches, and this one does "
-                "not: choose units='grid:7' or 'superpixels:50'."
-            )
-        return "patches", 0
+        return units, 0
     found = re.fullmatch(r"(grid|superpixels):(\d{1,4})", str(units))
     if found is None or int(found[2]) < 2:
         raise PisteError(
@@ -94,6 +92,19 @@ def _read(units: str | None, patches: Patches | None) -> tuple[str, int]:
             "number from 2 on for K, such as grid:7."
         )
     return found[1], int(found[2])
+
+
+def _chosen(units: str | None, patches: Patches | None) -> tuple[str, int]:
+    found = read_units(units)
+    if found is None:
+        few = patches is not None and len(patches) <= MOST_PATCHES
+        return ("patches", 0) if few else ("grid", _GROUPS)
+    if found[0] == "patches" and patches is None:
+        raise PisteError(
+            "units='patches' needs a model that cuts pictures into patches, and this one does "
+            "not: choose units='grid:7' or 'superpixels:50'."
+        )
+    return found
 
 
 def _groups(number: int, size: int, what: str) -> Labels:

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from piste.classifiers.base import Classifier
 from piste.classifiers.dropping import Place, find_patches, find_place
 from piste.classifiers.fills import fill
 from piste.classifiers.fingerprint import fingerprint_model
@@ -21,7 +20,7 @@ from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.inside import Inside
 from piste.classifiers.inside_pictures import PatchInside, PixelInside
 from piste.classifiers.patched import Row, TokenRunner
-from piste.classifiers.pictured import ImageSubject, check_picture_choices, read_picture
+from piste.classifiers.pictured import ImageSubject, PictureClassifier, read_picture
 from piste.classifiers.preparing import Preparation
 from piste.classifiers.regions import Patches, cut_picture
 from piste.classifiers.session import asking, state_of
@@ -49,15 +48,13 @@ class Sight:
     """Why a patch that is hidden from attention still matters; empty if it doesn't."""
 
 
-class ImageClassifier(Classifier):
+class ImageClassifier(PictureClassifier):
     """An image classification model and its image processor. The model is never changed.
 
     Patches that are not asked about are really absent: their tokens are left out behind the
     embedding. Models that can't do without (they compute on the grid, like Swin) see them painted
     over with the picture's mean colour instead, and the result says so.
     """
-
-    reads = "pictures"
 
     def __init__(
         self, model: Any, processor: Any, *, name: str | None = None, budget: int | None = None
@@ -97,7 +94,7 @@ class ImageClassifier(Classifier):
         long: LongChoice = "error",
         removal: Removal = "delete",
     ) -> ImageSubject:
-        check_picture_choices(long, removal)
+        self.check_choices(units, long, removal)
         picture, rounded = self.preparation.prepare(read_picture(input))
         with self.session():
             sight = self._sight(picture)

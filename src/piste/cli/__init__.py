@@ -1,4 +1,4 @@
-"""The command line: explain, compare, evaluate, demo, and what there is to choose from."""
+"""The command line: explain, compare, evaluate, concepts, demo, and what to choose from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from piste.cli import demo, evaluate, explain
+from piste.cli import concepts, demo, evaluate, explain
 from piste.cli.common import err, out
 from piste.errors import PisteError
 
@@ -24,6 +24,7 @@ for command in (
     explain.explain,
     explain.compare,
     evaluate.evaluate,
+    concepts.concepts,
     demo.demo,
     demo.models,
     demo.methods,

@@ -17,7 +17,7 @@ class PartitionShapMethod(CoalitionMethod):
     """Groups of neighbouring units are split where it changes most, until the budget is spent.
 
     The tree joins neighbours by the library's own rules for text (word pieces, punctuation,
-    brackets).
+    brackets); those of a picture by their distance.
     """
 
     name: ClassVar[str] = "partition_shap"
@@ -43,7 +43,10 @@ class PartitionShapMethod(CoalitionMethod):
 
 
 def _tree(task: Task) -> Floats:
-    """The library's tree over the texts of the units, as a linkage matrix."""
+    """The subject's own tree, or the library's over the texts of its units; a linkage matrix."""
+    own = task.subject.tree()
+    if own is not None:
+        return own
     from shap.maskers._text import partition_tree
 
     words = [unit.text + " " for unit in task.subject.units]  # a blank ends a word

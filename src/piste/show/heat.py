@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ PALE = 0.38
 """How much of its contrast a picture keeps under the colours, so that both can be read."""
 SMALL = 128
 """Pictures narrower than this are enlarged without smoothing: their pixels are what was seen."""
+LARGEST = 1024
+"""Larger pictures are shown smaller: a page would hold megabytes that no screen can show."""
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -122,10 +124,22 @@ class Heat:
 
 
 def picture_of(e: Explanation) -> Picture:
-    """The picture an explanation is of, cut into units."""
-    if not isinstance(e.input, Picture) or e.input.areas is None:
+    """The picture an explanation is of, cut into units, and no larger than a screen shows."""
+    picture = e.input
+    if not isinstance(picture, Picture) or picture.areas is None:
         raise PisteError("A heat map needs a picture that was explained, but a text was.")
-    return e.input
+    factor = -(-max(picture.width, picture.height) // LARGEST)
+    if factor < 2:
+        return picture
+    pixels = np.asarray(picture.image().reduce(factor))
+    return replace(picture, pixels=pixels, areas=picture.areas[::factor, ::factor])
+
+
+def named(e: Explanation) -> str:
+    """The picture's name and its full size in words."""
+    picture = e.input
+    assert isinstance(picture, Picture)  # :func:`picture_of` refused others
+    return f"{picture.name}, {picture.width} × {picture.height} pixels as the model sees it"
 
 
 def areas_of(picture: Picture) -> NDArray[np.int32]:

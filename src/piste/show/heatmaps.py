@@ -16,7 +16,7 @@ from piste.picture import Picture
 from piste.show import reading
 from piste.show.canvas import FAINT, INK, RULE, heading
 from piste.show.fonts import writable
-from piste.show.heat import SMALL, Heat, Pixels, areas_of, painted, picture_of
+from piste.show.heat import SMALL, Heat, Pixels, areas_of, named, painted, picture_of
 from piste.show.outlines import Loop, outlines
 from piste.show.textflow import DPI, MARGIN, Page
 
@@ -65,7 +65,7 @@ def heat(
     y = top + HEAD
     page.write(MARGIN, y - 11, "the picture", 10.5, INK)
     show(page, MARGIN, y, shape, picture.pixels)
-    for line, words in enumerate(textwrap.wrap(writable(named(picture)), int(panel / 6))[:3]):
+    for line, words in enumerate(textwrap.wrap(writable(named(e)), int(panel / 6))[:3]):
         page.write(MARGIN, y + shape.height + 14 + 14 * line, words, 8, FAINT)
     loops = outlines(areas_of(picture), len(e.units))
     for place, one in enumerate(heats, start=1):
@@ -76,11 +76,6 @@ def heat(
         show(page, x, y, shape, painted(e, one), borders=loops)
         key(page, x, y + shape.height + 10, panel, one)
     return page.figure
-
-
-def named(picture: Picture) -> str:
-    """The picture's name and size in words."""
-    return f"{picture.name}, {picture.width} × {picture.height} pixels as the model sees it"
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from piste.explanation import Explanation
 from piste.picture import Picture
 from piste.show import colours, reading
 from piste.show.columns import Column
-from piste.show.heat import SMALL, Heat, Pixels, areas_of, paled, picture_of
-from piste.show.heatmaps import named
+from piste.show.heat import SMALL, Heat, Pixels, areas_of, named, paled, picture_of
 from piste.show.outlines import outlines, svg_path
 
 
@@ -26,7 +25,6 @@ def section(
     e: Explanation, kinds: Sequence[reading.Kind], found: Sequence[Column], tips: Sequence[str]
 ) -> str:
     """The picture beside its heat map, with a choice of scores and, if need be, of classes."""
-    picture = picture_of(e)
     paths = unit_paths(e)
     heats = [Heat.of(e, column.name, column.label) for column in found]
     # With one score only, there is no plane below to explain how to read it.
@@ -41,7 +39,7 @@ def section(
     return f"""<section class="piste-view">
 <div class="piste-bar"><h2>The picture</h2>{_choices(found)}</div>
 <div class="piste-pictures">
-<figure>{bare(e, kinds, paths)}<figcaption class="piste-faint">{escape(named(picture))}</figcaption>
+<figure>{bare(e, kinds, paths)}<figcaption class="piste-faint">{escape(named(e))}</figcaption>
 </figure>
 <figure>{heat_map(e, kinds, heats, paths, tips)}{keys}</figure>
 </div>
@@ -52,8 +50,8 @@ def gist(e: Explanation, kinds: Sequence[reading.Kind], tips: Sequence[str]) -> 
     """The picture and its main scores in a row, without a choice."""
     picture, paths = picture_of(e), unit_paths(e)
     figures = [
-        f"<figure>{_picture(picture, picture.pixels, named(picture))}"
-        f'<figcaption class="piste-faint">{escape(named(picture))}</figcaption></figure>'
+        f"<figure>{_picture(picture, picture.pixels, named(e))}"
+        f'<figcaption class="piste-faint">{escape(named(e))}</figcaption></figure>'
     ]
     for name in reading.main_scores(e):
         heat = Heat.of(e, name)
@@ -77,7 +75,7 @@ def bare(e: Explanation, kinds: Sequence[reading.Kind], paths: Sequence[str]) ->
         for number, kind in enumerate(kinds)
         for unit in kind.units
     )
-    return _picture(picture, picture.pixels, named(picture), parts, "piste-bare")
+    return _picture(picture, picture.pixels, named(e), parts, "piste-bare")
 
 
 def heat_map(
@@ -96,7 +94,7 @@ def heat_map(
             parts.append(
                 f'<path class="piste-area piste-unit" role="img" data-k="{number}" '
                 f'd="{paths[unit]}" style="{shades}">'
-                f"<title>{kind.title}: {escape(tips[number])}</title></path>"
+                f"<title>{escape(kind.title)}: {escape(tips[number])}</title></path>"
             )
     about = f"heat map of {picture.name}"
     return _picture(picture, paled(picture), about, "".join(parts), "piste-marked")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from piste.classifiers import Classifier, load
-from piste.classifiers.base import check_choices
 from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError
 from piste.evaluation.benchmark.counting import ExampleProgress
@@ -19,7 +18,7 @@ from piste.evaluation.benchmark.telling import MethodTeller
 from piste.evaluation.benchmark.trial import Court, Trial
 from piste.evaluation.examples.data import DataOption, Example, as_examples
 from piste.evaluation.results import Results, Row
-from piste.subject import LongChoice, Removal, UnitKind
+from piste.subject import LongChoice, Removal, UnitChoice
 
 DEFAULT_METHODS = ("slalom", "lime", "kernel_shap", "random")
 DEFAULT_METRICS = ("deletion", "insertion", "fidelity")
@@ -36,7 +35,7 @@ def evaluate(
     examples: int | None = 50,
     samples: int | None = None,
     seed: int = 0,
-    units: UnitKind = "words",
+    units: UnitChoice = None,
     removal: Removal = "delete",
     long: LongChoice = "truncate",
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -68,7 +67,7 @@ def evaluate(
     {'0': 1.0, '1': 1.0}
     """
     loaded = load(classifier)
-    check_choices(units, long, removal)
+    loaded.check_choices(units, long, removal)
     entries = make_entries(methods, samples, options)
     everything = as_examples(data, None, seed)
     chosen = as_examples(everything, examples, seed)

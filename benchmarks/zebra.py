@@ -1,0 +1,114 @@
+"""Does a vision transformer see zebras by their stripes? The experiment of the TCAV papers.
+
+python -m benchmarks.zebra --data FOLDER --model vit_tiny_patch16_224_imagenet --out zebra.md
+
+The folder holds dtd_concepts.parquet (textures: image, concept, vit_tiny_p_zebra) and
+tcav_zebra_random.parquet (photographs: image, group). Striped pictures that the model takes for
+zebras are left out, or the result would be circular; ``--raw`` keeps them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from PIL import Image
+
+import piste
+from piste.concepts import ConceptReport, score
+from piste.picture import Picture
+
+CONCEPTS = ("striped", "dotted", "zigzagged")
+TEXTURES = ("chequered", "honeycombed", "grid", "knitted", "cracked")
+MOST_ZEBRA = 0.05
+"""Chance of a zebra above which a texture's picture is taken for one."""
+
+
+def pictures(table: pd.DataFrame, most: int | None = None) -> list[Picture]:
+    """The first pictures of a table, decoded."""
+    images = table["image"].iloc[:most]
+    return [Picture.of(Image.open(io.BytesIO(image))) for image in images]
+
+
+def read(folder: Path, *, raw: bool, most: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Concepts with their pictures; zebras, textures and photographs."""
+    textures = pd.read_parquet(folder / "dtd_concepts.parquet")
+    if not raw:
+        textures = textures[textures["vit_tiny_p_zebra"] < MOST_ZEBRA]
+    photographs = pd.read_parquet(folder / "tcav_zebra_random.parquet")
+    concepts = {name: pictures(textures[textures["concept"] == name], most) for name in CONCEPTS}
+    others = [textures[textures["concept"] == name].iloc[: most // 2] for name in TEXTURES]
+    rest = {
+        "zebras": pictures(photographs[photographs["group"] == "zebra"]),
+        "other textures": pictures(pd.concat(others)),
+        "photographs": pictures(photographs[photographs["group"] == "random"]),
+    }
+    return concepts, rest
+
+
+def compared(report: ConceptReport, against: str) -> str:
+    """Every concept's row of every layer, all kinds of scores side by side."""
+    lines = [
+        f"Told from {against}:",
+        "",
+        "| concept | layer | told apart | " + " | ".join(report.kinds) + " |",
+        "|---|---|---|" + "---|" * len(report.kinds),
+    ]
+    for first in report.select():
+        cells = []
+        for kind in report.kinds:
+            one = report.of(first.concept, layer=first.layer, kind=kind)
+            shown = f"{one.score:.2f} ({one.random_low:.2f}–{one.random_high:.2f})"
+            bold = one.verdict in ("raises", "lowers")
+            cells.append(f"**{shown} {one.verdict}**" if bold else f"{shown} {one.verdict}")
+        lines.append(
+            f"| {first.concept} | {first.layer} | {first.accuracy:.2f} | "
+            + " | ".join(cells)
+            + " |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--layers", default="4,6,8,10,11,12")
+    parser.add_argument("--pictures", type=int, default=60, help="of every concept, at most")
+    parser.add_argument("--raw", action="store_true", help="keep striped pictures of zebras")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    classifier = piste.load(options.model)
+    concepts, rest = read(options.data, raw=options.raw, most=options.pictures)
+    parts = []
+    for against, negatives in (
+        ("each other", None),
+        ("other textures", rest["other textures"]),
+        ("photographs", rest["photographs"]),
+    ):
+        report = score(
+            classifier,
+            rest["zebras"],
+            concepts,
+            target="zebra",
+            negatives=negatives,
+            layers=[int(layer) for layer in options.layers.split(",")],
+            repeats=options.repeats,
+        )
+        parts.append(compared(report, against))
+        parts.append(f"{report.calls} passes, {report.seconds:.0f} s\n")
+        print("\n".join(parts[-2:]), flush=True)
+        if options.out:
+            options.out.write_text("\n".join(parts), encoding="utf-8")
+            name = against.replace(" ", "-")
+            report.to_json(options.out.with_name(f"{options.out.stem}-{name}.json"))
+            report.plot(options.out.with_name(f"{options.out.stem}-{name}.png"))
+
+
+if __name__ == "__main__":
+    main()

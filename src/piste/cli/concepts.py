@@ -1,0 +1,205 @@
+"""The command ``piste concepts``: which ideas, told by examples, a class reacts to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from piste.cli import common
+from piste.errors import PisteError
+
+_ENDINGS = (".json", ".html", ".md", ".png", ".svg", ".pdf")
+
+
+def concepts(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", "-d", help="Examples of the class: a file of texts, a folder of pictures."
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option("--target", "-t", help="A class; more than one if need be.")
+    ] = None,
+    concept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--concept", "-c", help="name=FILE or name=FOLDER, or the name of a shipped one."
+        ),
+    ] = None,
+    model: common.Model = "piste:reviews",
+    negatives: Annotated[
+        str | None,
+        typer.Option(help="What concepts are told from (FILE, FOLDER, shipped): else each other."),
+    ] = None,
+    layers: Annotated[
+        str | None, typer.Option(help="Numbers with commas, 0 for the embeddings. Default: six.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Vectors fitted to every concept.")] = 50,
+    examples: Annotated[
+        int, typer.Option("--examples", "-n", help="How many examples of the class at most.")
+    ] = 200,
+    number: Annotated[str, typer.Option(help="What is differentiated: logit or log-odds.")] = (
+        "logit"
+    ),
+    correction: Annotated[str, typer.Option(help="For many tests: holm or bh.")] = "holm",
+    show: Annotated[
+        str | None, typer.Option(help="Also show where the concepts are in this text or picture.")
+    ] = None,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option("--out", "-o", help="Write the report: .json, .html, .md, .png, .svg, .pdf."),
+    ] = None,
+    text_column: Annotated[str, typer.Option(help="The column with the texts.")] = "text",
+    label_column: Annotated[str, typer.Option(help="The column with the labels.")] = "label",
+    split: Annotated[str | None, typer.Option(help="Only rows of this split.")] = None,
+    seed: common.Seed = 0,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the concepts that are shipped, and stop.")
+    ] = False,
+    as_json: common.AsJson = False,
+) -> None:
+    """Measure which concepts a class reacts to, layer by layer, against random sets."""
+    if listed:
+        _list(as_json)
+        return
+    if data is None or not target or not concept:
+        raise PisteError(
+            "Examples of a class, the class and at least one concept are wanted: give --data, "
+            "--target and --concept (--list shows the shipped ones)."
+        )
+    for path in out or []:
+        if path.suffix.lower() not in _ENDINGS:
+            raise PisteError(
+                f"A report can't be written to {str(path)!r}: use {', '.join(_ENDINGS)}."
+            )
+    classifier = common.start().load(model)
+    from piste.concepts import score
+
+    chosen: Any = {
+        name: _examples(classifier, data, name, examples, text_column, label_column, split, seed)
+        for name in target
+    }
+    how: Any = {"number": number, "correction": correction}
+    report = score(
+        classifier,
+        chosen,
+        _named(concept),
+        negatives=negatives,
+        layers=_numbers(layers),
+        repeats=repeats,
+        seed=seed,
+        **how,
+    )
+    maps = (
+        []
+        if show is None
+        else [report.locate(classifier, show, target=name) for name in report.targets]
+    )
+    if as_json:
+        typer.echo(report.to_json())
+    else:
+        common.out.print(report)
+        for found in maps:
+            common.out.print()
+            common.out.print(found)
+    for path in out or []:
+        common.written(path, _writer(report, maps))
+
+
+def _writer(report: Any, maps: list[Any]) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        ending = path.suffix.lower()
+        if ending == ".json":
+            report.to_json(path)
+        elif ending == ".html":
+            report.to_html(path, maps=maps)
+        elif ending == ".md":
+            from piste.storage import write_text
+
+            write_text(path, "\n".join(report.to_markdown(kind) for kind in report.kinds))
+        else:
+            report.plot(path)
+            for place, found in enumerate(maps, start=1):
+                found.plot(path.with_name(f"{path.stem}-shown{place}{ending}"))
+
+    return write
+
+
+def _list(as_json: bool) -> None:
+    from piste.concepts import sentences, shipped
+
+    texts, pictures = shipped("texts"), shipped("pictures")
+    if as_json:
+        typer.echo(json.dumps({"texts": texts, "pictures": pictures}))
+        return
+    table = Table(show_header=False, box=None)
+    for name in texts:
+        table.add_row(name, f"texts, as “{sentences(name)[0]}”")
+    for name in pictures:
+        table.add_row(name, "pictures, drawn at the size of yours")
+    common.out.print(table)
+
+
+def _named(given: list[str]) -> dict[str, str]:
+    """``name=FILE``, or a bare name that stands for itself."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, sign, source = one.partition("=")
+        if not name or (sign and not source):
+            raise PisteError(
+                f"--concept {one!r} is wrong: name=FILE, name=FOLDER or a shipped name is wanted."
+            )
+        if name in found:
+            raise PisteError(f"The concept {name!r} was given twice.")
+        found[name] = source if sign else name
+    return found
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise PisteError(f"--layers {text!r} is wrong: numbers with commas are wanted, as 1,2.")
+    return [int(part) for part in parts]
+
+
+def _examples(
+    classifier: Any,
+    data: Path,
+    target: str,
+    most: int,
+    text_column: str,
+    label_column: str,
+    split: str | None,
+    seed: int,
+) -> list[Any]:
+    """The class's examples: all of a folder or text file; of a table with labels, its own rows."""
+    from piste.concepts.choices import goal_of
+    from piste.concepts.examples import from_disk
+    from piste.evaluation.examples.data import read_data
+    from piste.evaluation.examples.files import ENDINGS
+
+    if not data.exists():
+        raise PisteError(f"There is no file or folder {str(data)!r}.")
+    if classifier.reads == "pictures" or data.suffix.lower() not in ENDINGS:
+        return from_disk(data, classifier.reads)[:most]
+    rows = read_data(data, text=text_column, label=label_column, split=split, seed=seed)
+    if all(row.label is None for row in rows):
+        return [row.input for row in rows[:most]]
+    (index,) = goal_of(classifier, target, "logit").indices  # refuses what isn't there
+    own = {classifier.labels[index].lower(), str(index)}  # a table names classes either way
+    found = [row.input for row in rows if str(row.label).lower() in own]
+    if not found:
+        there = ", ".join(sorted({str(row.label) for row in rows})[:20])
+        raise PisteError(
+            f"{str(data)!r} has no rows of the class {target!r} in the column {label_column!r}: it "
+            f"has {there}."
+        )
+    return found[:most]

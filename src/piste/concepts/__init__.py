@@ -1,0 +1,33 @@
+"""Concepts: which ideas, told by examples, a class reacts to, and where in an input.
+
+>>> import piste
+>>> report = piste.concepts.score(
+...     "piste:reviews", piste.concepts.sentences("acting"), ["praise", "blame", "price"],
+...     target="positive", layers=[1], repeats=5,
+... )
+>>> report.of("praise", layer=1).verdict
+'raises'
+"""
+
+from piste.concepts.examples import sentences, shipped
+from piste.concepts.locating import ConceptMap, locate
+from piste.concepts.measuring import ABOUT, KINDS
+from piste.concepts.pictures import draw
+from piste.concepts.report import VERDICTS, ConceptReport, ConceptScore
+from piste.concepts.scoring import score
+from piste.concepts.storing import read
+
+__all__ = [
+    "ABOUT",
+    "KINDS",
+    "VERDICTS",
+    "ConceptMap",
+    "ConceptReport",
+    "ConceptScore",
+    "draw",
+    "locate",
+    "read",
+    "score",
+    "sentences",
+    "shipped",
+]

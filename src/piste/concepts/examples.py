@@ -1,0 +1,149 @@
+"""Sets of examples: given, read from files and folders, or shipped with the package."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from piste.classifiers.base import Classifier
+from piste.concepts import pictures
+from piste.errors import PisteError, shorten
+from piste.evaluation.examples.data import read_data
+from piste.evaluation.examples.files import ENDINGS
+from piste.picture import Picture
+from piste.subject import LongChoice, Subject
+
+Reads: TypeAlias = Literal["texts", "pictures"]
+Source: TypeAlias = "str | Path | Sequence[Any]"
+"""A shipped name, a file of texts, a folder of pictures, or the examples themselves."""
+
+LEAST = 10
+"""Fewer examples than this can't be fitted to and held out."""
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
+CONTROLS: Mapping[Reads, str] = {"texts": "everyday", "pictures": pictures.CONTROL}
+"""Shipped sets that a single concept is told from."""
+
+
+def shipped(reads: Reads) -> tuple[str, ...]:
+    """The names of the concepts that come with the package.
+
+    >>> "praise" in shipped("texts"), "striped" in shipped("pictures")
+    (True, True)
+    """
+    if reads == "pictures":
+        return tuple(pictures.NAMES)
+    files = (resources.files(__package__) / "words").iterdir()
+    return tuple(sorted(file.name.removesuffix(".txt") for file in files))
+
+
+def sentences(name: str) -> list[str]:
+    """The sentences of a shipped concept.
+
+    >>> sentences("music")[1]
+    'A piano is heard in the next room.'
+    """
+    if name not in shipped("texts"):
+        raise PisteError(
+            f"There is no text concept {name!r}: there are {', '.join(shipped('texts'))}."
+        )
+    file = resources.files(__package__) / "words" / f"{name}.txt"
+    return file.read_text(encoding="utf-8").splitlines()
+
+
+def examples_of(
+    source: Source, reads: Reads, size: Callable[[], tuple[int, int]], *, seed: int = 0
+) -> list[Any]:
+    """The examples a source stands for; ``size`` tells how large pictures should be drawn."""
+    if isinstance(source, (str, Path)):
+        path = Path(source).expanduser()
+        if path.exists():
+            return from_disk(path, reads)
+        if source in shipped(reads):
+            name = str(source)
+            return (
+                sentences(name)
+                if reads == "texts"
+                else list(pictures.draw(name, size(), seed=seed))
+            )
+        wanted = "a file of texts" if reads == "texts" else "a folder of pictures"
+        raise PisteError(
+            f"{str(source)!r} is neither {wanted} nor a concept that is shipped: there are "
+            f"{', '.join(shipped(reads))}."
+        )
+    if not isinstance(source, Iterable) or isinstance(source, Mapping):
+        raise PisteError(
+            f"A list of examples is wanted, or a file, a folder or a shipped name, but "
+            f"{shorten(source)} of type {type(source).__name__} came."
+        )
+    return list(source)
+
+
+def from_disk(path: Path, reads: Reads) -> list[Any]:
+    """The texts of a file, or the paths of the pictures in a folder."""
+    if reads == "pictures":
+        return _pictures_in(path)
+    if path.is_dir():
+        raise PisteError(
+            f"{str(path)!r} is a folder, and the model reads texts: give a .txt file with one "
+            f"example per line, or a table ({', '.join(ENDINGS)})."
+        )
+    if path.suffix.lower() in ENDINGS:
+        return [example.input for example in read_data(path, shuffle=False)]
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as problem:
+        raise PisteError(
+            f"{str(path)!r} is not UTF-8 text (byte {problem.start}): convert it first, for "
+            "example with `iconv -f latin1 -t utf-8`."
+        ) from problem
+    except OSError as problem:
+        raise PisteError(f"{str(path)!r} could not be read: {problem.strerror}.") from problem
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _pictures_in(path: Path) -> list[Any]:
+    """Pictures are opened one by one later: here are their paths."""
+    if not path.is_dir():
+        raise PisteError(
+            f"{str(path)!r} is a file, and the model reads pictures: give a folder of them."
+        )
+    found = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    if not found:
+        raise PisteError(
+            f"The folder {str(path)!r} holds no pictures: {', '.join(PICTURES)} are looked for."
+        )
+    return found
+
+
+def bind(
+    classifier: Classifier,
+    title: str,
+    inputs: Sequence[Any],
+    long: LongChoice,
+    cut: Counter[str] | None = None,
+) -> Iterator[Subject]:
+    """A subject for every example, made when its turn comes; a refusal says which it was.
+
+    ``cut`` counts texts that were too long.
+    """
+    for number, given in enumerate(inputs):
+        try:
+            subject = classifier.subject(given, long=long)
+        except PisteError as problem:
+            named = f" ({given.name})" if isinstance(given, Picture) else ""
+            raise PisteError(f"{title}, example {number}{named}: {problem}") from problem
+        if cut is not None and subject.notes.get("long") == "truncate":
+            cut[title] += 1
+        yield subject
+
+
+def check_count(name: str, inputs: Sequence[Any], least: int = LEAST) -> None:
+    """Refuse sets that are too small to say anything."""
+    if len(inputs) < least:
+        raise PisteError(
+            f"{name} has {len(inputs)} example{'s' if len(inputs) != 1 else ''}: at least {least} "
+            "are wanted."
+        )
