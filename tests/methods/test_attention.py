@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from scipy.optimize import linprog
 
 import piste
@@ -17,6 +18,7 @@ from piste.methods.attention_flow import maximum_flows
 from piste.methods.attention_games import brute_force
 from piste.storage import from_json
 from piste.target import Target
+from tests.classifiers import pictures
 from tests.classifiers.test_tracing import TRACED, state
 from tests.conftest import FAMILIES, TEXT, build
 
@@ -411,3 +413,37 @@ def test_pairs_of_texts(bert: Any) -> None:
     found = trace(bert.inside(bert.subject(pair), target))
     assert found.units == len(e) == 6
     assert (found.token_units < 0).sum() == 3  # [CLS] and two [SEP]
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["vit", "deit", "dinov2-registers", "siglip"])
+@pytest.mark.parametrize("name", ATTENTION)
+def test_patches_are_units(name: str, family: str) -> None:
+    classifier = pictures.loaded(family)
+    e = piste.explain(classifier, pictures.photo(), method=name, units="patches", held_out=0)
+    assert len(e) == 16
+    assert e.calls == 2
+    found = trace(classifier.inside(classifier.subject(pictures.photo()), e.target))
+    model = pictures.build(family, attn_implementation="eager")
+    values = classifier.processor(images=Image.fromarray(pictures.photo()), return_tensors="pt")
+    with torch.no_grad():
+        own = model(**values, output_attentions=True).attentions
+    for layer, weights in zip(found.layers, own, strict=True):
+        np.testing.assert_allclose(layer.weights, weights[0], atol=1e-5)
+    if name == "attention":
+        received = torch.stack(own).mean(dim=(0, 1, 2, 3))[-16:]
+        np.testing.assert_allclose(e.score(), received, atol=1e-6)
+    if name != "attention_shapley":  # blocks of patches sum up what their patches have
+        coarse = piste.explain(
+            classifier, pictures.photo(), method=name, units="grid:2", held_out=0
+        )
+        fine = e.score().reshape(2, 2, 2, 2).sum(axis=(1, 3)).ravel()
+        np.testing.assert_allclose(coarse.score(), fine, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["swin", "resnet"])
+def test_pictures_without_attention_between_patches_are_refused(family: str) -> None:
+    with pytest.raises(PisteError, match="choose a method that does not look at attention"):
+        piste.explain(pictures.loaded(family), pictures.photo(), method="attention", units="grid:2")

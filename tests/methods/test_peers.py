@@ -25,6 +25,7 @@ from piste.methods.lime import LimeMethod
 from piste.methods.linear import ridge_regression
 from piste.storage import from_json
 from piste.target import resolve
+from tests.classifiers.pictures import loaded, photo
 from tests.conftest import TEXT
 
 BLACK_BOX = [name for name, method in METHODS.items() if method.needs == "answers"]
@@ -67,10 +68,20 @@ def test_every_method_there_is_is_listed() -> None:
     assert all(method.about and method.needs for method in METHODS.values())
 
 
+@pytest.fixture(scope="module", params=["text", "picture"])
+def given(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """A classifier and an input of both kinds: methods must not know the difference."""
+    if request.param == "text":
+        return request.getfixturevalue("bert"), TEXT
+    return loaded("vit"), photo()
+
+
 @pytest.mark.parametrize("name", METHODS)
-def test_the_same_seed_gives_the_same_result_and_another_one_may_not(name: str, bert: Any) -> None:
+def test_the_same_seed_gives_the_same_result_and_another_one_may_not(
+    name: str, given: tuple[Any, Any]
+) -> None:
     one, same, other = (
-        piste.explain(bert, TEXT, method=name, seed=seed, **few(name)) for seed in (0, 0, 1)
+        piste.explain(*given, method=name, seed=seed, **few(name)) for seed in (0, 0, 1)
     )
     for score in one.scores:
         assert np.array_equal(one.scores[score], same.scores[score])
@@ -105,8 +116,8 @@ def test_the_telling_word_comes_out_on_top(
 
 
 @pytest.mark.parametrize("name", ADDITIVE)
-def test_predictions_are_sums(name: str, bert: Any) -> None:
-    e = piste.explain(bert, TEXT, method=name, **few(name))
+def test_predictions_are_sums(name: str, given: tuple[Any, Any]) -> None:
+    e = piste.explain(*given, method=name, **few(name))
     scores, n = e.score(), len(e)
     assert e.ranking == make(name, {}).score  # type: ignore[attr-defined]
     nothing = e.predict([])

@@ -100,6 +100,11 @@ class _MadeError(Exception):
         self.output = output
 
 
+def first_line(problem: Exception) -> str:
+    """What an error says, short enough to stand in a sentence."""
+    return (str(problem).strip() or type(problem).__name__).splitlines()[0][:120]
+
+
 # -- finding -------------------------------------------------------------------------------------
 
 
@@ -174,8 +179,7 @@ def _try(
         kept = [k for k in range(count) if k % 2 or not place.first <= k < patches.stop]
         answers = given.logits(tokens[:, kept], values)
     except FAILURES as problem:
-        first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-        return f"it failed with fewer tokens: {first[:120]}"
+        return f"it failed with fewer tokens: {first_line(problem)}"
     if answers.shape != own.shape or not torch.isfinite(answers).all():
         return "its answers without some tokens are no numbers"
     return ""

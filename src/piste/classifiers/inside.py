@@ -67,8 +67,9 @@ class Inside(ABC):
 
     def without_units(self) -> torch.Tensor:
         """The baseline "zero": the embeddings of all units are zero."""
-        units = torch.from_numpy(self.token_units >= 0).to(self.start.device)
-        return torch.where(units[None, :, None], torch.zeros(()).to(self.start), self.start)
+        start = self.start
+        units = torch.from_numpy(self.token_units >= 0).to(start.device)
+        return torch.where(units[None, :, None], torch.zeros(()).to(start), start)
 
     def numbers(self, embeddings: torch.Tensor) -> torch.Tensor:
         """The explained number (questions) or numbers (questions × classes); differentiable."""

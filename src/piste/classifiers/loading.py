@@ -177,19 +177,15 @@ def _from_name(
 
 def _auto_class(place: str) -> tuple[Any, bool]:
     """The class that loads a model, and whether it reads pictures; its config tells."""
-    from transformers import (
-        AutoConfig,
-        AutoModelForImageClassification,
-        AutoModelForSequenceClassification,
-    )
+    import transformers
 
-    config = AutoConfig.from_pretrained(place)
+    config = transformers.AutoConfig.from_pretrained(place)
     named = " ".join(getattr(config, "architectures", None) or ())
-    known = type(config) in AutoModelForImageClassification._model_mapping
-    texts = type(config) in AutoModelForSequenceClassification._model_mapping
-    if known and ("ForImageClassification" in named or not texts):
-        return AutoModelForImageClassification, True
-    return AutoModelForSequenceClassification, False
+    images = type(config) in transformers.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
+    texts = type(config) in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
+    if images and ("ForImageClassification" in named or not texts):
+        return transformers.AutoModelForImageClassification, True
+    return transformers.AutoModelForSequenceClassification, False
 
 
 def _reader(place: str, pictures: bool) -> Any:
@@ -230,7 +226,9 @@ def _from_memory(
 def _classifier(
     model: Any, reader: Any, options: dict[str, Any], pictures: bool
 ) -> TextClassifier | ImageClassifier:
-    processes = hasattr(reader, "preprocess")
+    if pictures:  # of a processor for texts and pictures
+        reader = getattr(reader, "image_processor", reader)
+    processes = hasattr(reader, "preprocess") and not hasattr(reader, "encode")
     if processes != pictures:
         wanted = "an image processor" if pictures else "a tokenizer"
         raise PisteError(

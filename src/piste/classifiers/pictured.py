@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -74,7 +73,7 @@ class ImageSubject(Subject):
         self.token_units = token_units
         self.areas, self.patch_units = cut.areas, cut.patch_units
         self._cost = cost
-        self._key = bytes.fromhex(picture.digest) + sha256(cut.areas.tobytes()).digest()
+        self._key = bytes.fromhex(picture.digest) + cut.digest
 
     @cached_property
     def fill(self) -> NDArray[np.uint8]:
@@ -117,6 +116,8 @@ class ImageSubject(Subject):
 
     def pixels(self, kept: Kept) -> NDArray[np.uint8]:
         """The picture with everything painted over that is not kept."""
+        if kept.all():
+            return self.picture.pixels
         return np.where(kept[self.areas][..., None], self.picture.pixels, self.fill)
 
 
@@ -146,6 +147,11 @@ def read_picture(input: object) -> Picture:
             "called that: give the path of a picture, or load a text classifier."
         )
     return Picture.of(input)
+
+
+def token_cost(picture: Picture) -> int:
+    """What a question costs in tokens, for a model that has none: one for 16 × 16 pixels."""
+    return max(picture.width * picture.height // 256, 1)
 
 
 def _is_file(name: str) -> bool:

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.classifiers.function import FunctionOutputs, OutputReader
-from piste.classifiers.pictured import ImageSubject, PictureClassifier, read_picture
+from piste.classifiers.pictured import (
+    ImageSubject,
+    PictureClassifier,
+    read_picture,
+    token_cost,
+)
 from piste.classifiers.reading import as_matrix
 from piste.classifiers.regions import cut_picture
 from piste.errors import PisteError
@@ -30,7 +35,7 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
     [64.0, 96.0]
     """
 
-    budget = 32768
+    budget = 32768  # in pieces of 16 × 16 pixels: large pictures come in small batches
     calibrated = False
 
     def __init__(
@@ -67,9 +72,7 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
                 "pixels can't be absent: they are painted over with the picture's mean colour"
             )
         cut = cut_picture(picture, units, None, whole_patches=False)
-        # As if it had patches of 16 × 16 pixels, so that large pictures come in small batches.
-        cost = max(picture.width * picture.height // 256, 1)
-        subject = ImageSubject(self, picture, cut, removal, notes, cost=cost)
+        subject = ImageSubject(self, picture, cut, removal, notes, cost=token_cost(picture))
         self._learn_reading(subject)
         return subject
 

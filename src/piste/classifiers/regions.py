@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +35,10 @@ class Patches:
     def __len__(self) -> int:
         return self.rows * self.columns
 
-    def areas(self, picture: Picture) -> Labels:
+    def areas(self, height: int, width: int) -> Labels:
         """The patch of every pixel, row by row, −1 where there is none."""
         return _blocks(
-            _steps(picture.height, self.height, self.rows),
-            _steps(picture.width, self.width, self.columns),
+            _steps(height, self.height, self.rows), _steps(width, self.width, self.columns)
         )
 
 
@@ -50,29 +51,38 @@ class Cut:
     areas: Labels
     patch_units: NDArray[np.int64] | None
 
+    @cached_property
+    def digest(self) -> bytes:
+        """Another one for other areas."""
+        return sha256(self.areas.tobytes()).digest()
+
 
 def cut_picture(
     picture: Picture, units: str | None, patches: Patches | None, *, whole_patches: bool
 ) -> Cut:
     """Cut a prepared picture; with ``whole_patches`` no patch is divided between two units."""
     kind, number = _chosen(units, patches)
-    if kind == "superpixels":
-        areas = _superpixels(picture, number)
-        if not whole_patches or patches is None:
-            return _cut(f"{kind}:{number}", areas, None, 0)
-        owners = _majority(areas, patches.areas(picture), len(patches))
-        return _by_patch(f"{kind}:{number}", owners, picture, patches, 0)
+    if kind != "superpixels":
+        return _regular(kind, number, patches, picture.height, picture.width)
+    areas = _superpixels(picture, number)
+    if not whole_patches or patches is None:
+        return _cut(f"{kind}:{number}", areas, None, 0)
+    own = patches.areas(picture.height, picture.width)
+    return _by_patch(f"{kind}:{number}", _majority(areas, own, len(patches)), own, 0)
+
+
+@lru_cache(maxsize=32)  # one for all pictures of a size
+def _regular(kind: str, number: int, patches: Patches | None, height: int, width: int) -> Cut:
     if patches is None:
-        rows, columns = (_groups(number, size, "pixels") for size in picture.pixels.shape[:2])
-        return _cut(f"grid:{number}", _blocks(rows, columns), None, number)
+        areas = _blocks(_groups(number, height, "pixels"), _groups(number, width, "pixels"))
+        return _cut(f"grid:{number}", areas, None, number)
+    own = patches.areas(height, width)
     if kind == "patches":
-        owners, name, across = np.arange(len(patches)), kind, patches.columns
-    else:
-        rows = _groups(number, patches.rows, "patches")
-        columns = _groups(number, patches.columns, "patches")
-        blocks = _blocks(rows, columns).ravel().astype(np.int64)
-        owners, name, across = blocks, f"grid:{number}", number
-    return _by_patch(name, owners, picture, patches, across)
+        return _by_patch(kind, np.arange(len(patches)), own, patches.columns)
+    rows = _groups(number, patches.rows, "patches")
+    columns = _groups(number, patches.columns, "patches")
+    owners = _blocks(rows, columns).ravel().astype(np.int64)
+    return _by_patch(f"grid:{number}", owners, own, number)
 
 
 def read_units(units: str | None) -> tuple[str, int] | None:
@@ -144,12 +154,11 @@ def _majority(areas: Labels, patches: Labels, count: int) -> NDArray[np.int64]:
     return shares.argmax(axis=1)
 
 
-def _by_patch(
-    name: str, owners: NDArray[np.int64], picture: Picture, patches: Patches, across: int
-) -> Cut:
+def _by_patch(name: str, owners: NDArray[np.int64], patches: Labels, across: int) -> Cut:
+    """Units of whole patches, from the unit of every patch and the patch of every pixel."""
     _, owners = np.unique(owners, return_inverse=True)  # regions may have no patch at all
     spread = np.append(owners, -1).astype(np.int32)
-    return _cut(name, spread[patches.areas(picture)], owners.astype(np.int64), across)
+    return _cut(name, spread[patches], owners.astype(np.int64), across)
 
 
 def _cut(name: str, areas: Labels, patch_units: NDArray[np.int64] | None, across: int) -> Cut:
@@ -164,6 +173,7 @@ def _cut(name: str, areas: Labels, patch_units: NDArray[np.int64] | None, across
         Unit(_name(number, across), 0, 0, 0, int(tokens[number]), box)
         for number, box in enumerate(_boxes(areas, count))
     )
+    areas.setflags(write=False)  # many pictures may share it
     return Cut(name, units, areas, patch_units)
 
 

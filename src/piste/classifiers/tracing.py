@@ -147,8 +147,8 @@ def _run(inside: Inside) -> tuple[list[torch.Tensor], list[Met]]:
     if watch.missed:
         queries, keys = watch.missed[0]
         raise PisteError(
-            f"{name} also attends between other things than the {watch.tokens} tokens of the "
-            f"input ({queries} × {keys}): {_ELSE}"
+            f"{name} attends between other things ({queries} × {keys}) than the {watch.tokens} "
+            f"tokens or pixels of the input: {_ELSE}"
         )
     met = watch.attentions()
     if not met:

@@ -13,14 +13,19 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from piste.classifiers.dropping import Place, find_patches, find_place
+from piste.classifiers.dropping import Place, find_patches, find_place, first_line
 from piste.classifiers.fills import fill
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.inside import Inside
 from piste.classifiers.inside_pictures import PatchInside, PixelInside
 from piste.classifiers.patched import Row, TokenRunner
-from piste.classifiers.pictured import ImageSubject, PictureClassifier, read_picture
+from piste.classifiers.pictured import (
+    ImageSubject,
+    PictureClassifier,
+    read_picture,
+    token_cost,
+)
 from piste.classifiers.preparing import Preparation
 from piste.classifiers.regions import Patches, cut_picture
 from piste.classifiers.session import asking, state_of
@@ -119,7 +124,8 @@ class ImageClassifier(PictureClassifier):
         token_units = None
         if by_token and sight.place is not None and cut.patch_units is not None:
             token_units = _token_units(sight.place, cut.patch_units)
-        cost = len(sight.patches) + 1 if sight.patches is not None else _cost(picture)
+        # As if patches had 16 × 16 pixels, where it has none of its own or of very different size.
+        cost = token_cost(picture) if sight.place is None else sight.place.tokens
         subject = ImageSubject(
             self, picture, cut, removal, notes, token_units=token_units, cost=cost
         )
@@ -143,18 +149,19 @@ class ImageClassifier(PictureClassifier):
         return self._sights[size]
 
     def _look(self, values: torch.Tensor) -> Sight:
+        patches = None
         try:
             patches = find_patches(self.model, values)
-        except Exception as problem:  # a model that can't be copied is seen from outside
-            return Sight(None, None, f"it can't be copied: {problem}")
-        if patches is None:
-            return Sight(None, None, "it does not cut pictures into patches")
-        place = find_place(self.model, values, patches)
-        if isinstance(place, str):
-            return Sight(patches, None, place)
-        runner = TokenRunner(self.model, place, values)
-        tokens = runner.embed(values)
-        runner.settle(tokens)
+            if patches is None:
+                return Sight(None, None, "it does not cut pictures into patches")
+            place = find_place(self.model, values, patches)
+            if isinstance(place, str):
+                return Sight(patches, None, place)
+            runner = TokenRunner(self.model, place, values)
+            tokens = runner.embed(values)
+            runner.settle(tokens)
+        except Exception as problem:  # a model that can't be copied or hooked is seen from outside
+            return Sight(patches, None, f"it can't be looked into: {first_line(problem)}")
         return Sight(
             patches,
             place,
@@ -268,11 +275,6 @@ def _token_units(place: Place, patch_units: NDArray[np.int64]) -> NDArray[np.int
 
 def _payloads(questions: Sequence[Question]) -> list[tuple[ImageSubject, NDArray[np.bool_]]]:
     return [question.payload for question in questions]
-
-
-def _cost(picture: Picture) -> int:
-    """What a question costs in tokens, for a model that has none: one for 16 × 16 pixels."""
-    return max(picture.width * picture.height // 256, 1)
 
 
 def _channels(model: nn.Module) -> int:

@@ -11,6 +11,7 @@ _FOLDER = Path(__file__).parent
 _MODELS = {
     "piste:reviews": ("reviews", "sentiment of film reviews, BERT-style encoder"),
     "piste:reviews-gpt": ("reviews_gpt", "sentiment of film reviews, GPT-2-style decoder"),
+    "piste:fashion": ("fashion", "garments in small grey pictures, ViT"),
 }
 
 
@@ -18,7 +19,7 @@ def names() -> tuple[str, ...]:
     """Names that ``piste.load`` knows.
 
     >>> names()
-    ('piste:reviews', 'piste:reviews-gpt')
+    ('piste:reviews', 'piste:reviews-gpt', 'piste:fashion')
     """
     return tuple(_MODELS)
 
