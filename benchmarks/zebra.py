@@ -80,23 +80,22 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--layers", default="4,6,8,10,11,12")
     parser.add_argument("--pictures", type=int, default=60, help="of every concept, at most")
+    parser.add_argument("--against", default="each other,other textures,photographs")
     parser.add_argument("--raw", action="store_true", help="keep striped pictures of zebras")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     classifier = piste.load(options.model)
     concepts, rest = read(options.data, raw=options.raw, most=options.pictures)
     parts = []
-    for against, negatives in (
-        ("each other", None),
-        ("other textures", rest["other textures"]),
-        ("photographs", rest["photographs"]),
-    ):
+    for against in options.against.split(","):
+        if against != "each other" and against not in rest:
+            parser.error(f"--against {against!r} is none of: each other, {', '.join(rest)}")
         report = score(
             classifier,
             rest["zebras"],
             concepts,
             target="zebra",
-            negatives=negatives,
+            negatives=rest.get(against),
             layers=[int(layer) for layer in options.layers.split(",")],
             repeats=options.repeats,
         )

@@ -72,7 +72,7 @@ class Comparison:
         return comparing_html.page(self._sides(), path)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """A matplotlib figure: the text once per method, and the strongest units."""
+        """A matplotlib figure: the text or picture once per method, and the strongest units."""
         from piste.show import comparing
 
         return comparing.plot(self._sides(), path)

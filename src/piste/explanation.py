@@ -219,9 +219,10 @@ class Explanation:
     def plot(
         self, kind: str | None = None, path: str | Path | None = None, **options: Any
     ) -> Figure:
-        """A matplotlib figure: ``plane`` (value against importance), ``text`` or ``bars``.
+        """A matplotlib figure: ``plane`` (value against importance), ``bars``, ``text``, ``heat``.
 
-        Without a kind, the plane where there are both scores, else bars.
+        A text has no heat map, a picture no text. Without a kind, a picture's heat maps, and of a
+        text the plane where there are both scores, else bars.
         """
         from piste.show import plots
 

@@ -94,6 +94,8 @@ class Subject(ABC):
     """What becomes of units that are not asked about."""
     only_drops: bool = False
     """Whether units have their places, so that sequences may leave some out but nothing else."""
+    slopes_mislead: str = ""
+    """Why slopes are no help although they could be had; empty if they are one."""
     cut: str = "words"
     """What the input was cut into, by the name that does it again."""
 

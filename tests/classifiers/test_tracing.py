@@ -11,6 +11,7 @@ import torch
 
 import piste
 from piste import PisteError
+from piste.classifiers import watching
 from piste.classifiers.tracing import Trace, trace, traces
 from piste.classifiers.watching import Watch
 from piste.target import Target
@@ -154,6 +155,12 @@ def test_other_models_are_refused(
 ) -> None:
     with pytest.raises(PisteError, match=words + r".*choose a method .*piste methods"):
         trace(look(build(kind, **config), wordpiece))
+
+
+def test_more_weights_than_memory_are_refused(bert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_MOST", 2000)
+    with pytest.raises(PisteError, match=r"26 tokens has more than 2,000 weights in 2 layers"):
+        trace(bert.inside(bert.subject(TEXT), FIRST))
 
 
 def test_all_classes_from_one_pass(bert: Any) -> None:

@@ -86,8 +86,10 @@ def test_where_slopes_say_nothing_they_are_not_asked(vit: Any) -> None:
     pooled, swin = loaded("dinov2"), loaded("swin")
     assert "still matters" in pooled.why_no_slopes(pooled.subject(photo()))
     assert "painted over" in swin.why_no_slopes(swin.subject(photo(), units="grid:3"))
-    e = piste.explain(pooled, photo(), samples=50)
-    assert "still matters" in e.settings["slopes"]
+    with pytest.raises(PisteError, match=r"slopes=True is not possible here.*still matters"):
+        piste.explain(pooled, photo(), samples=50, slopes=True)
+    assert "stand in for each other" in piste.explain(vit, photo(), samples=50).settings["slopes"]
+    assert piste.explain(vit, photo(), samples=50, slopes=True).settings["slopes"] > 20
 
 
 class Tokens(nn.Module):

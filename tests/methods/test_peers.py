@@ -33,7 +33,7 @@ ADDITIVE = [name for name in METHODS if name != "slalom"]
 EXACT = ["kernel_shap", "partition_shap", "permutation_shap", "linear", "occlusion"]
 # Plain gradients point at a word, not always at the right one; attention knows no class.
 ATTENTION = ("attention", "attention_norms", "attention_rollout", "attention_flow", "grad_sam")
-BLIND = ("random", "zero", "gradient", "gradient_x_input", *ATTENTION)
+BLIND = ("random", "centre", "zero", "gradient", "gradient_x_input", *ATTENTION)
 NOT_BLIND = [name for name in METHODS if name not in BLIND]
 REVIEW = "The start is awful, but the ending is wonderful and I heard the music."
 
@@ -347,7 +347,7 @@ def test_options_are_checked() -> None:
         ("lime", {"kernel_width": "wide"}, "a number above 0"),
         ("kernel_shap", {"l1_reg": "some"}, "num_features"),
         ("integrated_gradients", {"steps": -1}, "whole number"),
-        ("integrated_gradients", {"baseline": "noise"}, "choose auto, pad, mask, zero"),
+        ("integrated_gradients", {"baseline": "noise"}, "choose auto, pad, mask, mean, blur, zero"),
         ("smoothgrad", {"noise": -1}, "a number from 0"),
         ("linear", {"sampler": "x"}, "unknown"),
         ("occlusion", {"samples": 3}, "has no option 'samples'"),

@@ -50,6 +50,10 @@ class ImageSubject(Subject):
     """
 
     only_drops = True
+    # Measured on piste:fashion and an ImageNet ViT: with as many questions, slopes make the fit
+    # worse. Patches stand in for each other, so that attention turned away from one of them a
+    # little says nothing of what happens without it.
+    slopes_mislead = "patches of a picture stand in for each other, so slopes tell little"
 
     def __init__(
         self,

@@ -16,12 +16,16 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from piste.errors import PisteError
+
 _MOVES = "dropout contiguous clone view reshape flatten squeeze unsqueeze __getitem__"
 _TYPES = "to type type_as float half bfloat16 double"
 _CHANGES = "mul __mul__ masked_fill nan_to_num"
 _SAME = frozenset(" ".join((_MOVES, _TYPES, _CHANGES)).split())
 """Steps between the softmax and the product after which weights are still weights."""
 _PRODUCTS = ("matmul", "__matmul__", "bmm")
+_MOST = 2**29
+"""Weights that are kept at most: with copies and gradients about 10 GB."""
 
 
 @dataclass
@@ -52,6 +56,7 @@ class Watch(TorchFunctionMode):
         self.missed: list[tuple[int, int]] = []
         """Queries × keys of attentions between other things than the tokens."""
         self._met: list[Met] = []
+        self._size = 0
 
     def attentions(self) -> list[Met]:
         """All attentions between the tokens, in the order they were computed."""
@@ -106,7 +111,7 @@ class Watch(TorchFunctionMode):
             scores = scores.masked_fill(~attn_mask, float("-inf")) if hides else scores + attn_mask
         weights = torch.softmax(scores, dim=-1)  # this mode is not active within itself
         mixed = weights @ value
-        self._met.append(Met(weights, value, mixed))
+        self._note(Met(weights, value, mixed))
         return mixed
 
     def _keep(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -121,9 +126,20 @@ class Watch(TorchFunctionMode):
             return
         queries, keys = result.shape[-2:]
         if queries == self.tokens and keys >= self.tokens:  # more keys: a sink to be cut off
-            self._met.append(Met(result))
+            self._note(Met(result))
         elif result.ndim > 3:
             self.missed.append((queries, keys))
+
+    def _note(self, met: Met) -> None:
+        """Keep what was met, unless there is too much of it: memory would be gone before."""
+        self._size += met.weights.numel()
+        if self._size > _MOST:
+            raise PisteError(
+                f"The attention between {self.tokens} tokens has more than {_MOST:,} weights in "
+                f"{len(self._met) + 1} layers, too many to keep: give a shorter input, or choose a "
+                "method that does not look at attention."
+            )
+        self._met.append(met)
 
     def _follow(self, name: str, args: tuple[Any, ...], kwargs: Any, result: torch.Tensor) -> None:
         """From the softmax of a model's own attention to what it is multiplied by."""

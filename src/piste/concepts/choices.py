@@ -9,7 +9,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from piste.classifiers import Classifier
-from piste.concepts.examples import CONTROLS, LEAST, Source, check_count, examples_of, shipped
+from piste.concepts.examples import (
+    CONTROLS,
+    LEAST,
+    Source,
+    check_count,
+    distinct,
+    examples_of,
+    shipped,
+)
 from piste.errors import PisteError, shorten
 from piste.picture import Picture
 from piste.target import Target, resolve
@@ -60,14 +68,16 @@ def read_classes(
     if not pairs:
         raise PisteError("No class was named: give at least one.")
     found: list[ClassExamples] = []
+    read: dict[int, list[Any]] = {}
     for choice, source in pairs:
         goal = goal_of(classifier, choice, number)
         name = classifier.labels[goal.indices[0]]
         if any(one.name == name for one in found):
             raise PisteError(f"The class {name!r} was named twice.")
-        inputs = examples_of(source, classifier.reads, _no_size)
-        check_count(f"The data of {name!r}", inputs)
-        found.append(ClassExamples(name, goal, inputs))
+        if id(source) not in read:  # one list serves several classes
+            read[id(source)] = distinct(examples_of(source, classifier.reads, _no_size))
+        check_count(f"The data of {name!r}", read[id(source)])
+        found.append(ClassExamples(name, goal, read[id(source)]))
     return found
 
 
@@ -102,7 +112,9 @@ def seen_size(classifier: Classifier, input: Any) -> Size:
     return size
 
 
-def read_sets(classifier: Classifier, concepts: Concepts, size: Size, seed: int) -> dict[str, Any]:
+def read_sets(
+    classifier: Classifier, concepts: Concepts, size: Size, seed: int
+) -> dict[str, list[Any]]:
     """The examples of every concept by its name."""
     if isinstance(concepts, str):
         concepts = [concepts]
@@ -117,7 +129,7 @@ def read_sets(classifier: Classifier, concepts: Concepts, size: Size, seed: int)
     for name, source in concepts.items():
         if not isinstance(name, str) or not name.strip():
             raise PisteError(f"A concept needs a name, but {shorten(name)} came.")
-        found[name] = examples_of(source, classifier.reads, size, seed=seed)
+        found[name] = distinct(examples_of(source, classifier.reads, size, seed=seed))
         check_count(f"The concept {name!r}", found[name])
     return found
 
@@ -139,7 +151,7 @@ def read_negatives(
                 f"{negatives!r} is what a single concept is told from: give another concept, or "
                 "negatives of your own."
             )
-    found = examples_of(negatives, classifier.reads, size, seed=seed)
+    found = distinct(examples_of(negatives, classifier.reads, size, seed=seed))
     check_count("The set of negatives", found, 2 * LEAST)  # random sets are drawn from it
     return found
 

@@ -135,9 +135,24 @@ def bind(
         except PisteError as problem:
             named = f" ({given.name})" if isinstance(given, Picture) else ""
             raise PisteError(f"{title}, example {number}{named}: {problem}") from problem
+        if not subject.fits:
+            raise PisteError(
+                f"{title}, example {number}: the text is longer than the model reads: choose "
+                "long='truncate', which cuts it."
+            )
         if cut is not None and subject.notes.get("long") == "truncate":
             cut[title] += 1
         yield subject
+
+
+def distinct(inputs: Sequence[Any]) -> list[Any]:
+    """Without repetitions: one of two equal examples might be fitted to, the other held out.
+
+    >>> distinct(["a film", "two films", "a film"])
+    ['a film', 'two films']
+    """
+    keys = [one if isinstance(one, (str, tuple, Path, Picture)) else id(one) for one in inputs]
+    return list(dict(zip(reversed(keys), reversed(inputs), strict=True)).values())[::-1]
 
 
 def check_count(name: str, inputs: Sequence[Any], least: int = LEAST) -> None:

@@ -113,7 +113,8 @@ def score(
         titled["The set of negatives"] = against
     cut: Counter[str] = Counter()
     with _Looking(progress) as shown:
-        shown.plan(sum(map(len, titled.values())) + sum(len(one.inputs) for one in classes))
+        shown.plan(sum(map(len, titled.values())))
+        shown.plan(sum(len(several[0].inputs) for several in _sharing(classes)))
         shown.plan(draws.fits * len(chosen) * len(SPACES))
         held = [
             collect(
@@ -134,13 +135,14 @@ def score(
             for place in range(len(chosen))
         ]
         scores: list[ConceptScore] = []
-        for one in classes:
-            reader.goals = (one.goal,)
-            subjects = bind(loaded, one.title, one.inputs, long, cut)
-            (found,) = measure(reader, subjects, chosen, fitted, shown.advance)
-            for layer, kinds, spaces in zip(chosen, found, fitted, strict=True):
-                for kind, numbers in kinds.items():
-                    scores += _judged(one, layer, kind, numbers, spaces[KINDS[kind]], seed)
+        for several in _sharing(classes):
+            reader.goals = tuple(one.goal for one in several)
+            subjects = bind(loaded, several[0].title, several[0].inputs, long, cut)
+            found = measure(reader, subjects, chosen, fitted, shown.advance)
+            for one, by_layer in zip(several, found, strict=True):
+                for layer, kinds, spaces in zip(chosen, by_layer, fitted, strict=True):
+                    for kind, numbers in kinds.items():
+                        scores += _judged(one, layer, kind, numbers, spaces[KINDS[kind]], seed)
     return ConceptReport(
         scores=_corrected(scores, correction),
         vectors={
@@ -182,6 +184,14 @@ def _white_box(classifier: Any) -> Classifier:
             "the model itself."
         )
     return loaded
+
+
+def _sharing(classes: Sequence[ClassExamples]) -> list[list[ClassExamples]]:
+    """Classes with the same examples go through the model together."""
+    groups: dict[int, list[ClassExamples]] = {}
+    for one in classes:
+        groups.setdefault(id(one.inputs), []).append(one)
+    return list(groups.values())
 
 
 def _judged(

@@ -57,8 +57,9 @@ class SlalomMethod(Method):
     unit: one equation more for every unit present, so a quarter of the questions does (one for
     every distinct unit, from 100 to 300). The last third of them is about what is left when the
     strongest units found so far are gone. ``link`` fits a saturation on top of the surrogate.
-    "auto" uses both where they can be had and, the link, where it bends anything; without both it
-    is the paper's SLALOM.
+    "auto" uses both where they can be had and, the link, where it bends anything; slopes only of
+    texts, because patches of a picture stand in for each other. Without both it is the paper's
+    SLALOM.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -195,6 +196,8 @@ class SlalomMethod(Method):
             reason = "every class is explained, and slopes are of one number"
         elif task.target.kind == "function" and self.slopes == "auto":
             reason = "the target is a function, which need not be differentiable"
+        elif task.subject.slopes_mislead and self.slopes == "auto":
+            reason = task.subject.slopes_mislead
         elif len(task.subject) <= _FEW_UNITS:
             reason = "every removal of so few units can be asked"
         elif len(np.unique(self._types(task))) > MOST_JOINT:

@@ -67,8 +67,8 @@ Training took {epochs} epochs with AdamW (learning rate {learning_rate:g}, weigh
 {weight_decay:g}, batches of {batch_size}) and label smoothing {label_smoothing:g}; the weights are
 a running average (decay {ema_decay:g}). Images were mirrored at random and moved by up to
 {largest_shift} pixel(s). In {whole:.0%} of the batches all patches of {patch} × {patch} pixels were
-shown, in the others a random number of them, from none to all: the model also gives sober answers
-about parts of an image, even about none.
+shown, in the others a random number of them, from none to all, and the loss counted by the share
+that was shown: the model also gives sober answers about parts of an image, even about none.
 
 ## Limits
 

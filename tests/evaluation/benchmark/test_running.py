@@ -188,7 +188,7 @@ def test_more_examples_go_on_and_fewer_are_there(
         ({"methods": ("slalom", "random")}, "methods"),
         ({"metrics": ("deletion",)}, "metrics"),
         ({"options": {"slalom": {"sampler": "short"}}}, "options"),
-        ({"units": "sentences"}, "units 'words', now 'sentences'"),
+        ({"units": "sentences"}, "units None, now 'sentences'"),
     ],
 )
 def test_another_run_in_the_same_folder_is_refused(

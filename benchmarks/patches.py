@@ -1,0 +1,105 @@
+"""What it saves to leave patches out, and what slopes are worth on pictures.
+
+python -m benchmarks.patches --model vit_tiny_patch16_224_imagenet --pictures FOLDER
+
+Times are of the processor, the best of several rounds, so that other work on the machine counts
+little. R² is over 200 further questions of all sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import piste
+from piste.classifiers import ImageClassifier
+from piste.engine import Engine
+from piste.slalom import sampling
+
+_FITS: dict[str, dict[str, Any]] = {
+    "slopes, 100 questions": {"slopes": True, "samples": 100},
+    "plain, 100 questions": {"slopes": False, "samples": 100},
+    "plain, 300 questions": {"slopes": False, "samples": 300},
+}
+
+
+def clock(work: Callable[[], object], rounds: int) -> float:
+    """Seconds of the processor, the least of some rounds."""
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def speed(classifier: ImageClassifier, picture: Path, questions: int, rounds: int) -> None:
+    """Questions of all sizes: patches left out, painted over, and as many full passes."""
+    print("| what | units | seconds |\n|---|---|---|")
+    for units in ("patches", "grid:7"):
+        for removal in ("delete", "mean"):
+            subject = classifier.subject(picture, units=units, removal=removal)
+            rng = np.random.default_rng(0)
+            asked = sampling.draw("subsets", len(subject), questions, rng)
+            found = clock(lambda: Engine(classifier).ask([(subject, asked)]), rounds)  # noqa: B023  # called at once
+            print(f"| {removal} | {units} | {found:.1f} |", flush=True)
+    values = classifier.tensors(subject)["pixel_values"].expand(10, -1, -1, -1).contiguous()
+
+    def full() -> None:
+        with torch.inference_mode():
+            for _ in range(questions // 10):
+                classifier.model(pixel_values=values)
+
+    print(f"| the model itself, batches of 10 | | {clock(full, rounds):.1f} |", flush=True)
+
+
+def fits(classifier: ImageClassifier, pictures: list[Path]) -> None:
+    """R² of SLALOM on questions of its own, by what it was fitted to."""
+    rows = []
+    for picture in pictures:
+        subject = classifier.subject(picture)
+        asked = sampling.draw("subsets", len(subject), 200, np.random.default_rng(99))
+        kept = np.zeros((len(asked), len(subject)), dtype=bool)
+        for row, units in zip(kept, asked, strict=True):
+            row[units] = True
+        logits = subject.ask(asked)
+        found = []
+        for options in _FITS.values():
+            e = piste.explain(classifier, picture, **options)
+            truth = e.target(logits)
+            error = ((truth - e.predict(kept)) ** 2).sum()
+            found.append(1 - error / ((truth - truth.mean()) ** 2).sum())
+        rows.append(found)
+        print(f"{picture.name}: {', '.join(f'{one:.2f}' for one in found)}", flush=True)
+    print("| fitted to | R², mean | median |\n|---|---|---|")
+    for name, mean, median in zip(_FITS, np.mean(rows, 0), np.median(rows, 0), strict=True):
+        print(f"| {name} | {mean:.2f} | {median:.2f} |")
+
+
+def main() -> None:
+    """Measure and print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--pictures", type=Path, required=True, help="a folder of pictures")
+    parser.add_argument("--questions", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", choices=("speed", "fits"))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    classifier = piste.load(options.model)
+    assert isinstance(classifier, ImageClassifier)
+    pictures = sorted(path for path in options.pictures.iterdir() if path.is_file())
+    if options.only != "fits":
+        speed(classifier, pictures[0], options.questions, options.rounds)
+    if options.only != "speed":
+        fits(classifier, pictures)
+
+
+if __name__ == "__main__":
+    main()
