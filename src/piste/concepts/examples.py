@@ -151,8 +151,10 @@ def distinct(inputs: Sequence[Any]) -> list[Any]:
     >>> distinct(["a film", "two films", "a film"])
     ['a film', 'two films']
     """
-    keys = [one if isinstance(one, (str, tuple, Path, Picture)) else id(one) for one in inputs]
-    return list(dict(zip(reversed(keys), reversed(inputs), strict=True)).values())[::-1]
+    first: dict[Any, Any] = {}
+    for one in inputs:
+        first.setdefault(one if isinstance(one, (str, tuple, Path, Picture)) else id(one), one)
+    return list(first.values())
 
 
 def check_count(name: str, inputs: Sequence[Any], least: int = LEAST) -> None:
