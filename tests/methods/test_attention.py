@@ -239,7 +239,7 @@ def test_the_games_are_played_with_the_models_own_attention(own: Own) -> None:
         ):
             pairs = both.sum(axis=1) - np.diagonal(both)
             expected = pairs / 2 + diagonal / n - (diagonal.sum() - diagonal) / (n * (n - 1))
-            score = own.score("attention_shapley", game=game, gradient=gradient)
+            score = own.score("attention_shapley", game=game, gradient=gradient, present=False)
             np.testing.assert_allclose(score, expected, atol=1e-5)
 
 
@@ -254,6 +254,20 @@ def test_a_present_reader_brings_what_it_shares_with_each(own: Own) -> None:
     alone = diagonal / n - (diagonal.sum() - diagonal) / (n * (n - 1))
     expected = without - alone + given + got - mean[own.reader, own.reader] / n
     np.testing.assert_allclose(having, expected, atol=1e-6)
+
+
+def test_the_reader_is_present_by_itself_with_signed_gradients_only(bert: Any) -> None:
+    for game in ("mutual", "max_mutual"):
+        for gradient, present in (("none", False), ("relu", False), ("signed", True)):
+            options = {"game": game, "gradient": gradient, "held_out": 0}
+            e, same = (
+                piste.explain(bert, TEXT, method="attention_shapley", **options, **more)
+                for more in ({}, {"present": present})
+            )
+            assert e.settings["present"] is same.settings["present"] is present
+            np.testing.assert_array_equal(e.score(), same.score())
+    cls = piste.explain(bert, TEXT, method="attention_shapley", game="cls", held_out=0)
+    assert cls.settings["present"] is False
 
 
 def test_decoders_share_in_one_direction_only(reviews_gpt: Any) -> None:
@@ -390,7 +404,7 @@ def test_models_without_attention_are_refused(name: str, wordpiece: Any) -> None
         ("attention_shapley", {"game": "poker"}, "choose cls, mutual, max_mutual"),
         ("attention_shapley", {"gradient": "abs"}, "choose none, relu, signed"),
         ("attention_shapley", {"matrix": "flow"}, "choose mean, rollout"),
-        ("attention_shapley", {"present": 1}, "True or False"),
+        ("attention_shapley", {"present": 1}, "True, False or None"),
         ("attention_shapley", {"game": "cls", "present": True}, "changes nothing"),
         ("attention_rollout", {"held_out": -1}, "held_out=-1 is wrong"),
     ],
@@ -409,7 +423,7 @@ def test_none_is_a_word_on_the_command_line() -> None:
 def test_pairs_of_texts(bert: Any) -> None:
     target = Target("class", "first", (0,))
     pair = ("A slow start", "a wonderful ending")
-    e = piste.explain(bert, pair, method="attention_shapley", game="mutual", target=0)
+    e = piste.explain(bert, pair, method="attention_shapley", target=0)
     found = trace(bert.inside(bert.subject(pair), target))
     assert found.units == len(e) == 6
     assert (found.token_units < 0).sum() == 3  # [CLS] and two [SEP]
