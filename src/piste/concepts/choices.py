@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -51,8 +52,12 @@ def read_classes(
     data: Data,
     target: TargetClass | Sequence[TargetClass] | None,
     number: Number,
+    repeated: Counter[str],
 ) -> list[ClassExamples]:
-    """Every class with its examples; one list of examples serves all classes that are named."""
+    """Every class with its examples; one list of examples serves all classes that are named.
+
+    ``repeated`` counts examples that were left out, here and below.
+    """
     if isinstance(data, Mapping):
         if target is not None:
             raise PisteError(
@@ -75,8 +80,8 @@ def read_classes(
         if any(one.name == name for one in found):
             raise PisteError(f"The class {name!r} was named twice.")
         if id(source) not in read:  # one list serves several classes
-            read[id(source)] = distinct(examples_of(source, classifier.reads, _no_size))
-        check_count(f"The data of {name!r}", read[id(source)])
+            every = examples_of(source, classifier.reads, _no_size)
+            read[id(source)] = _checked(f"The data of {name!r}", every, repeated)
         found.append(ClassExamples(name, goal, read[id(source)]))
     return found
 
@@ -113,7 +118,7 @@ def seen_size(classifier: Classifier, input: Any) -> Size:
 
 
 def read_sets(
-    classifier: Classifier, concepts: Concepts, size: Size, seed: int
+    classifier: Classifier, concepts: Concepts, size: Size, seed: int, repeated: Counter[str]
 ) -> dict[str, list[Any]]:
     """The examples of every concept by its name."""
     if isinstance(concepts, str):
@@ -129,8 +134,8 @@ def read_sets(
     for name, source in concepts.items():
         if not isinstance(name, str) or not name.strip():
             raise PisteError(f"A concept needs a name, but {shorten(name)} came.")
-        found[name] = distinct(examples_of(source, classifier.reads, size, seed=seed))
-        check_count(f"The concept {name!r}", found[name])
+        every = examples_of(source, classifier.reads, size, seed=seed)
+        found[name] = _checked(f"The concept {name!r}", every, repeated)
     return found
 
 
@@ -140,6 +145,7 @@ def read_negatives(
     sets: Mapping[str, Any],
     size: Size,
     seed: int,
+    repeated: Counter[str],
 ) -> list[Any] | None:
     """What concepts are told from; None if from each other."""
     if negatives is None and len(sets) > 1:
@@ -151,8 +157,17 @@ def read_negatives(
                 f"{negatives!r} is what a single concept is told from: give another concept, or "
                 "negatives of your own."
             )
-    found = distinct(examples_of(negatives, classifier.reads, size, seed=seed))
-    check_count("The set of negatives", found, 2 * LEAST)  # random sets are drawn from it
+    every = examples_of(negatives, classifier.reads, size, seed=seed)
+    # Random sets are drawn from it, and told from the rest of it.
+    return _checked("The set of negatives", every, repeated, 2 * LEAST)
+
+
+def _checked(title: str, every: list[Any], repeated: Counter[str], least: int = LEAST) -> list[Any]:
+    """All different examples, if there are enough."""
+    found = distinct(every)
+    if len(found) < len(every):
+        repeated[title] += len(every) - len(found)
+    check_count(title, found, least)
     return found
 
 

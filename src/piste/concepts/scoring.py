@@ -99,10 +99,11 @@ def score(
     choose("correction", correction, CORRECTIONS)
     choose("long", long, ("truncate", "error"))
     loaded = _white_box(classifier)
-    classes = read_classes(loaded, data, target, number)
+    repeated: Counter[str] = Counter()
+    classes = read_classes(loaded, data, target, number, repeated)
     size = seen_size(loaded, classes[0].inputs[0])
-    sets = read_sets(loaded, concepts, size, seed)
-    against = read_negatives(loaded, negatives, sets, size, seed)
+    sets = read_sets(loaded, concepts, size, seed, repeated)
+    against = read_negatives(loaded, negatives, sets, size, seed, repeated)
     reader = StateReader(loaded, [classes[0].goal])
     depth = reader.probe(next(bind(loaded, classes[0].title, classes[0].inputs, long)))
     chosen = read_layers(layers, depth)
@@ -172,7 +173,7 @@ def score(
         versions={
             name: version(name) for name in ("piste", "torch", "transformers", "scikit-learn")
         },
-        notes=tuple(_notes(cut, scores)),
+        notes=tuple(_notes(repeated, cut, scores)),
     )
 
 
@@ -243,7 +244,11 @@ def _corrected(scores: Sequence[ConceptScore], how: Correction) -> tuple[Concept
     return tuple(found)
 
 
-def _notes(cut: Mapping[str, int], scores: Sequence[ConceptScore]) -> Iterator[str]:
+def _notes(
+    repeated: Mapping[str, int], cut: Mapping[str, int], scores: Sequence[ConceptScore]
+) -> Iterator[str]:
+    for title, count in repeated.items():
+        yield f"{title}: {count} repeated examples were left out."
     for title, count in cut.items():
         yield f"{title}: {count} were longer than the model reads, and cut."
     if not any(one.kind == "attention" for one in scores):
