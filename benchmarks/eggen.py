@@ -34,17 +34,20 @@ ATTENTION = (
     "attention_shapley[game=mutual,gradient=relu]",
     "attention_shapley[game=max_mutual,gradient=relu]",
     "attention_shapley[game=cls,gradient=signed]",
+    "attention_shapley",
 )
 GRADIENT = ("gradient", "gradient_x_input", "integrated_gradients", "attnlrp")
 INPUT = ("slalom", "lime", "kernel_shap", "occlusion", "random")
+METRICS = ("eraser[bins=eggen]", "alone[share=0.2]")
 COLOURS = {"attention": "#0b57a4", "gradient": "#00795c", "input": "#c24e00"}
 
 
 def group(method: str) -> str:
     """What a method looks at."""
-    if method in GRADIENT:
+    name = method.split("[")[0].split(":")[0]
+    if name in GRADIENT:
         return "gradient"
-    return "input" if method.split("[")[0] in {one.split("[")[0] for one in INPUT} else "attention"
+    return "attention" if name in {one.split("[")[0] for one in ATTENTION} else "input"
 
 
 def chosen(options: argparse.Namespace, classifier: piste.Classifier) -> list[Example]:
@@ -136,7 +139,7 @@ def main() -> None:
         classifier,
         chosen(options, classifier),
         methods=options.methods,
-        metrics=["eraser[bins=eggen]", "alone[share=0.2]"],
+        metrics=METRICS,
         examples=options.examples,
         options={name: {"samples": options.samples} for name in ("lime", "kernel_shap")},
         removal=options.removal,
@@ -147,7 +150,7 @@ def main() -> None:
     found = table(results)
     print(found)
     (options.folder / "table.md").write_text(found + "\n", encoding="utf-8")
-    draw(results, options.folder / "comprehensiveness.png", f"{options.folder.name}")
+    draw(results, options.folder / "comprehensiveness.png", options.folder.name)
 
 
 if __name__ == "__main__":

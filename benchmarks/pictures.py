@@ -7,7 +7,8 @@ PASCAL pictures with the mask of one object each, explained by all methods with 
 Only pictures count of which the model names the object's kind (``--classes`` says which of its
 classes are of that kind), since an explanation of another answer need not point at it. Deletion,
 insertion and fidelity leave patches out; the pointing game asks whether the top unit lies on the
-object. Compare it with the method ``centre``: things stand in the middle of photographs.
+object. Compare it with the method ``centre``: things stand in the middle of photographs. The second
+paper's table and figure (see benchmarks/eggen.py) are written too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pyarrow.parquet
 from PIL import Image
 
 import piste
+from benchmarks.eggen import METRICS, draw, table
 from piste.evaluation import Example, Region, evaluate
 from piste.evaluation.report.writing import write_report
 from piste.picture import Picture
@@ -45,7 +47,10 @@ METHODS = (
     "grad_sam",
     "gradient_rollout",
     "attention_shapley",
+    "attention_shapley[game=cls,gradient=none]",
     "attention_shapley[game=cls,gradient=relu]",
+    "attention_shapley[game=cls,gradient=signed]",
+    "attention_shapley[game=mutual,gradient=relu]",
     "attention_shapley[game=max_mutual,gradient=relu]",
     "random",
     "centre",
@@ -99,7 +104,7 @@ def main() -> None:
         classifier,
         chosen,
         methods=options.methods,
-        metrics=["deletion", "insertion", "fidelity", "pointing"],
+        metrics=["deletion", "insertion", "fidelity", "pointing", *METRICS],
         examples=None,
         options={
             name: {"samples": options.samples}
@@ -111,7 +116,9 @@ def main() -> None:
         progress=True,
     )
     write_report(results, options.folder)
-    print(results)
+    (options.folder / "table.md").write_text(table(results) + "\n", encoding="utf-8")
+    draw(results, options.folder / "comprehensiveness.png", options.folder.name)
+    print(table(results))
 
 
 if __name__ == "__main__":
