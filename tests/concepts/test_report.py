@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,15 @@ def test_json_and_back(report: ConceptReport, tmp_path: Path) -> None:
         for layer, vector in layers.items():
             assert np.array_equal(again.vectors[concept][layer], vector)
     assert repr(again) == repr(report)
+
+
+def test_verdicts(report: ConceptReport) -> None:
+    sure = replace(report.scores[0], separable=True, p_corrected=0.01, score=0.9, sensitivity=1.0)
+    assert sure.verdict == "raises"
+    assert replace(sure, score=0.1, sensitivity=-1.0).verdict == "lowers"
+    assert replace(sure, p_corrected=0.2).verdict == "unclear"
+    assert replace(sure, score=0.3).verdict == "unclear"  # most fall, a few rise far
+    assert replace(sure, separable=False).verdict == "not separable"
 
 
 def test_broken_files_are_refused(report: ConceptReport, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ Verdict: TypeAlias = Literal["raises", "lowers", "unclear", "not separable"]
 VERDICTS: Mapping[Verdict, str] = {
     "raises": "the concept raises the class, more than random sets do",
     "lowers": "the concept lowers the class, more than random sets do",
-    "unclear": "no more than random sets do",
+    "unclear": "no more than random sets do, or mean and share point in different directions",
     "not separable": "its examples can't be told from random ones here, so the score means nothing",
 }
 
@@ -76,7 +76,8 @@ class ConceptScore:
     def verdict(self) -> Verdict:
         if not self.separable:
             return "not separable"
-        if not self.p_corrected < SURE:
+        # A few examples with long gradients can turn the mean against what most examples do.
+        if not self.p_corrected < SURE or (self.score > 0.5) != (self.sensitivity > 0):
             return "unclear"
         return "raises" if self.sensitivity > 0 else "lowers"
 
