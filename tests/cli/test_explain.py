@@ -22,6 +22,7 @@ def test_explain_writes_everything(monkeypatch, capsys, tmp_path: Path) -> None:
     )
     assert code == 0, err
     assert "wonderful" in out
+    assert "Dress" in out
     assert "positive" in out
     assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     assert picture.read_bytes()[:4] == b"\x89PNG"
@@ -90,5 +91,6 @@ def test_demo(monkeypatch, capsys, tmp_path: Path) -> None:
     code, out, err = run(monkeypatch, capsys, "demo", "--folder", tmp_path / "out")
     assert code == 0, err
     assert "wonderful" in out
-    assert len(list((tmp_path / "out").glob("*.html"))) == 3
-    assert len(list((tmp_path / "out").glob("*.png"))) == 9
+    assert "Dress" in out
+    assert len(list((tmp_path / "out").glob("*.html"))) == 4
+    assert len(list((tmp_path / "out").glob("*.png"))) == 10

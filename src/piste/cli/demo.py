@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -21,25 +21,34 @@ DEMO_REVIEWS = (
     "is ridiculous, the jokes are awful, and after an hour I just didn't care any more. What a "
     "waste of talent.",
 )
+DEMO_CLOTHES = "dress"
 
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Where pages and pictures go.")] = Path("piste-demo"),
     model: common.Model = "piste:reviews",
 ) -> None:
-    """Explain a few reviews with a bundled model, in the terminal, as pages and as pictures."""
+    """Explain a few reviews and a picture, in the terminal, as pages and as pictures."""
+    from piste.zoo.clothes import draw_clothes
+
     make_folder(folder)
     piste = common.start()
     explanations = piste.explain(piste.load(model), list(DEMO_REVIEWS))
+    shown: list[tuple[str, Any, tuple[str, ...]]] = [
+        (f"review-{number}", explanation, ("plane", "text", "bars"))
+        for number, explanation in enumerate(explanations, start=1)
+    ]
+    drawn = draw_clothes(DEMO_CLOTHES)
+    shown.append((DEMO_CLOTHES, piste.explain(piste.load("piste:fashion"), drawn), ("heat",)))
     written = []
-    for number, explanation in enumerate(explanations, start=1):
+    for name, explanation, kinds in shown:
         common.out.print(explanation)
         common.out.print()
-        page = folder / f"review-{number}.html"
+        page = folder / f"{name}.html"
         explanation.to_html(page)
         written.append(page)
-        for kind in ("plane", "text", "bars"):
-            picture = folder / f"review-{number}-{kind}.png"
+        for kind in kinds:
+            picture = folder / f"{name}-{kind}.png"
             explanation.plot(kind, picture)
             written.append(picture)
     common.out.print(f"{len(written)} files are in {folder.resolve()}:", highlight=False)
