@@ -127,7 +127,7 @@ def test_nothing_can_be_asked_where_something_is_left(vit: Any) -> None:
     assert loaded("dinov2").subject(photo(), removal="mean").can_be_empty
 
 
-@pytest.mark.parametrize("name", ["vit", "dinov2", "swin"])
+@pytest.mark.parametrize("name", ["vit", "dinov2", "swin", "beit"])
 def test_the_users_model_stays_as_it_was(name: str) -> None:
     model = build(name).train()
     model.base_model.eval()  # a mixture of modes must come back as a mixture
@@ -148,6 +148,8 @@ def test_the_users_model_stays_as_it_was(name: str) -> None:
     assert not any("forward" in vars(module) for module in model.modules())
     assert not any(p.is_inference() or p.grad is not None for p in model.parameters())
     assert vars(reads).keys() == own.keys()
+    # What a model keeps of its passes (BEiT: relative positions) must not spoil later training.
+    model(pixel_values=torch.zeros(1, 3, SIDE, SIDE)).logits.sum().backward()
 
 
 def test_a_changed_model_gives_its_new_answers() -> None:

@@ -161,7 +161,7 @@ def test_every_method_explains_a_picture(method: str, vit: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("method", ["gradient", "integrated_gradients", "smoothgrad"])
 @pytest.mark.parametrize("units", ["grid:2", "superpixels:5"])
-def test_models_of_pixels_have_gradients_at_the_pixels(method: str, units: str) -> None:
+def test_models_that_need_every_patch_have_gradients(method: str, units: str) -> None:
     swin = loaded("swin")
     e = piste.explain(swin, photo(), method=method, units=units, **few(method))
     assert np.isfinite(e.score()).all()

@@ -432,7 +432,7 @@ def test_pairs_of_texts(bert: Any) -> None:
 # -- pictures --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", ["vit", "deit", "dinov2-registers", "siglip"])
+@pytest.mark.parametrize("family", ["vit", "deit", "dinov2-registers", "siglip", "beit"])
 @pytest.mark.parametrize("name", ATTENTION)
 def test_patches_are_units(name: str, family: str) -> None:
     classifier = pictures.loaded(family)

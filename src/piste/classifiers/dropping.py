@@ -7,7 +7,8 @@ instead of a picture can be given fewer tokens.
 
 Where this place is, is not looked up but tried: :func:`find_place` looks for a module of which
 each patch changes one token of the output, which is all that reaches the answer, behind which the
-order of the tokens does not matter, and which may have fewer of them.
+order of the tokens does not matter, and which may have fewer of them. Without the last two, tokens
+can be looked at there but not taken out.
 """
 
 from __future__ import annotations
@@ -127,22 +128,25 @@ def find_patches(model: nn.Module, values: torch.Tensor) -> Patches | None:
     return found[0] if found else None
 
 
-def find_place(model: nn.Module, values: torch.Tensor, patches: Patches) -> Place | str:
-    """Where tokens can be taken out of a model, tried on one picture; or why nowhere."""
+def find_place(
+    model: nn.Module, values: torch.Tensor, patches: Patches
+) -> tuple[Place | None, str]:
+    """Where all of a picture stands in tokens, and why none of them can be taken out there.
+
+    Nothing speaks against it if they can. Tried on one picture.
+    """
     other = values.flip(2, 3) * -0.7 + 0.1  # another picture, made of the same numbers
     own = model(pixel_values=torch.cat([values, other])).logits
     same = _Same(own)
     chosen: Place | None = None
-    reason = "no module was found whose output holds one token for every patch"
+    obstacle = "no module was found whose output holds one token for every patch"
     for place in _local_places(model, values, patches):
         found = _try(model, place, values, other, own, same)
-        if not found:
-            chosen = place
-        elif chosen is not None:
+        if found and chosen is not None and not obstacle:
             break  # what comes later lies inside the layers
-        elif found != _BESIDE:
-            reason = found
-    return chosen or reason
+        if found != _BESIDE:
+            chosen, obstacle = place, found
+    return chosen, obstacle
 
 
 class _Same:

@@ -1,6 +1,6 @@
 """A look inside an image classifier: at the tokens of a picture, or at its pixels.
 
-Where tokens can be left out they are what is looked at: behind patch embedding and position, in
+Where all of it stands in tokens they are what is looked at: behind patch embedding and position, in
 front of the first layer. In all other models, and where units cut through patches, every pixel is
 a token and its channels are the features.
 """

@@ -174,5 +174,5 @@ class PrefixRunner:
             given["past_key_values"] = cache
         # A model with a pad token of its own, or a single row, needs to be told nothing.
         unknown = self.pad is None and len(inputs["input_ids"]) > 1
-        with torch.inference_mode():
+        with torch.no_grad():
             return self._runtime.told(pad if unknown else None)(**given).logits

@@ -22,7 +22,7 @@ def asking(model: torch.nn.Module) -> Iterator[None]:
     try:
         for module, *_ in before:
             module.training = False
-        with torch.inference_mode(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
             yield
     finally:
         for module, parts, plain in before:

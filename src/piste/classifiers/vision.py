@@ -44,10 +44,11 @@ class Sight:
 
     patches: Patches | None
     place: Place | None
-    """Where tokens can be left out; None if nowhere."""
+    """Where all of a picture stands in tokens; None if nowhere."""
     obstacle: str = ""
-    """Why they can't."""
+    """Why tokens can't be left out there; nothing if they can."""
     runner: TokenRunner | None = None
+    """What answers without some tokens; None if they can't be left out."""
     reads_nothing: bool = True
     unhidden: str = ""
     """Why a patch that is hidden from attention still matters; empty if it doesn't."""
@@ -108,13 +109,13 @@ class ImageClassifier(PictureClassifier):
             notes["rounded"] = rounded
         if sight.patches is not None:
             notes["patches"] = [sight.patches.rows, sight.patches.columns]
-        if removal == "delete" and sight.place is None:
+        if removal == "delete" and sight.runner is None:
             removal = "mean"
             notes["instead"] = (
                 f"patches can't be taken out of {type(self.model).__name__} ({sight.obstacle}): "
                 "they are painted over with the picture's mean colour"
             )
-        if removal == "attention" and (sight.place is None or sight.unhidden):
+        if removal == "attention" and (sight.runner is None or sight.unhidden):
             raise PisteError(
                 f"removal='attention' is not possible with {type(self.model).__name__} "
                 f"({sight.unhidden or sight.obstacle}): choose 'delete', 'mean', 'blur' or 'noise'."
@@ -154,9 +155,9 @@ class ImageClassifier(PictureClassifier):
             patches = find_patches(self.model, values)
             if patches is None:
                 return Sight(None, None, "it does not cut pictures into patches")
-            place = find_place(self.model, values, patches)
-            if isinstance(place, str):
-                return Sight(patches, None, place)
+            place, obstacle = find_place(self.model, values, patches)
+            if place is None or obstacle:
+                return Sight(patches, place, obstacle)
             runner = TokenRunner(self.model, place, values)
             tokens = runner.embed(values)
             runner.settle(tokens)
