@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import piste
+from piste import PisteError
 from piste.concepts.states import Seen, StateReader
 from piste.target import Target
+from tests.classifiers import pictures
 from tests.conftest import FAMILIES, SENTENCES, TEXT, build
 
 FIRST = Target("output", "first", (0,))
@@ -105,3 +107,20 @@ def test_pictures(reader_of_pictures: Any) -> None:
     assert seen.states[0].shape == (5, 17, 32)
     assert seen.readers.sum(dim=1).tolist() == [1] * 5
     assert (seen.token_units[0] >= 0).sum() == 16
+
+
+@pytest.mark.parametrize("family", ["resnet", "swin"])
+def test_models_without_a_state_per_patch_are_refused(family: str) -> None:
+    classifier = pictures.loaded(family)
+    reader = StateReader(classifier, [FIRST])
+    with pytest.raises(PisteError, match="does not give one state per token"):
+        reader.probe(classifier.subject(pictures.photo()))
+
+
+@pytest.mark.parametrize("family", ["vit", "beit"])
+def test_frozen_models_of_pictures_have_gradients_too(family: str) -> None:
+    model = pictures.build(family).requires_grad_(False)
+    classifier = piste.load(model, pictures.processor())
+    reader = StateReader(classifier, [FIRST])
+    (seen,) = reader.read([classifier.subject(pictures.photo())], [0, 1])
+    assert all(float(slope.abs().max()) > 0 for slope in seen.gradients[0])

@@ -157,10 +157,13 @@ class StateReader:
     def _run(self, inputs: dict[str, torch.Tensor]) -> Any:
         twin: Any = self._twin
         ids = inputs.get("input_ids")
-        if ids is not None:
+        hook = None
+        if ids is None:  # gradients begin at the pixels, also where all weights are frozen
+            inputs = {name: one.detach().requires_grad_().clone() for name, one in inputs.items()}
+        else:
             self._let_pad(twin.config.get_text_config(), ids)
-        embedding = getattr(twin, "get_input_embeddings", lambda: None)()
-        hook = None if embedding is None else embedding.register_forward_hook(_tracked)
+            embedding = getattr(twin, "get_input_embeddings", lambda: None)()
+            hook = None if embedding is None else embedding.register_forward_hook(_tracked)
         try:
             with torch.random.fork_rng(devices=[]):
                 return twin(**inputs, **self._options, output_hidden_states=True)
