@@ -38,7 +38,7 @@ def test_everything_at_once(monkeypatch, capsys, folder: Path) -> None:
     assert report.concepts == {"praise": 42, "mine": 42}
     assert report.examples == {"positive": 42}
     assert "wonderful" in files[1].read_text(encoding="utf-8")
-    assert files[2].read_text(encoding="utf-8").count("**positive**") == 4
+    assert files[2].read_text(encoding="utf-8").count("**positive**") == 5
     assert files[3].read_bytes()[:4] == b"\x89PNG"
     assert (folder / "report-shown1.png").is_file()
 

@@ -71,8 +71,11 @@ def _repeatably() -> Iterator[None]:
 
 
 @cache
-def text_classifier(kind: str) -> Any:
-    """Says "yes" to good words, "no" to bad ones, and nothing to idle ones."""
+def text_classifier(kind: str, sure: bool = False) -> Any:
+    """Says "yes" to good words, "no" to bad ones, and nothing to idle ones.
+
+    Not ``sure``: one answer in ten is wrong, so that it always has gradients.
+    """
     framed = kind == "bert"
     reader = tokenizer(framed)
     sizes: dict[str, Any] = {"vocab_size": len(reader), "num_labels": 2}
@@ -82,22 +85,25 @@ def text_classifier(kind: str) -> Any:
     else:
         sizes |= {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 32}
     rng = np.random.default_rng(0)
+    chances = {"good": 1.0, "bad": 0.0} if sure else {"good": 0.9, "bad": 0.1, "idle": 0.5}
+    sources = {"good": GOOD, "bad": BAD, "idle": IDLE}
     given = [
-        # One answer in ten is wrong, so that the model is never sure and always has gradients.
         (text, int(rng.random() < chance))
-        for words, chance in ((GOOD, 0.9), (BAD, 0.1), (IDLE, 0.5))
-        for text in texts(words, 300, 7)
+        for name, chance in chances.items()
+        for text in texts(sources[name], 300, 7)
     ]
     with _repeatably():
         config = AutoConfig.for_model(
             kind, **sizes, id2label={0: "no", 1: "yes"}, label2id={"no": 0, "yes": 1}
         )
         model = AutoModelForSequenceClassification.from_config(config)
-        _learn(model, reader, given, framed)
+        _learn(model, reader, given, framed, rounds=80 if sure else 20)
     return piste.load(model.eval(), reader, name=f"planted {kind}")
 
 
-def _learn(model: Any, reader: Any, given: list[tuple[str, int]], framed: bool) -> None:
+def _learn(
+    model: Any, reader: Any, given: list[tuple[str, int]], framed: bool, rounds: int
+) -> None:
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     by_length: dict[int, list[tuple[list[int], int]]] = {}
     for text, label in given:
@@ -105,7 +111,7 @@ def _learn(model: Any, reader: Any, given: list[tuple[str, int]], framed: bool) 
         by_length.setdefault(len(ids), []).append((ids, label))
     if not framed:
         model.config.pad_token_id = 0  # only while it learns from batches
-    for _ in range(20):
+    for _ in range(rounds):
         for rows in by_length.values():
             ids, labels = (torch.tensor(part) for part in zip(*rows, strict=True))
             optimiser.zero_grad()

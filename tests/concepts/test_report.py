@@ -64,7 +64,7 @@ def test_broken_files_are_refused(report: ConceptReport, tmp_path: Path) -> None
 def test_looking_into_it(report: ConceptReport) -> None:
     assert report.layers == (1, 2)
     assert report.targets == ("yes", "no")
-    assert report.main_kind == "attention"
+    assert report.main_kind == "moved"
     assert len(report.select()) == 2 * 3 * 2
     assert {one.target for one in report.select(target="no")} == {"no"}
     with pytest.raises(PisteError, match="several classes: name one of yes, no"):

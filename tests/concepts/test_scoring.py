@@ -19,7 +19,7 @@ from tests.concepts.conftest import concepts_of_texts
 @pytest.mark.parametrize(
     ("architecture", "kinds", "layer"),
     # A decoder's tokens know nothing of what comes after them: its last one knows everything.
-    [("bert", ("attention", "tokens"), 1), ("gpt2", ("reader",), 2)],
+    [("bert", ("moved", "attention", "tokens"), 1), ("gpt2", ("moved", "reader"), 2)],
 )
 def test_a_planted_word_is_found(architecture: str, kinds: tuple[str, ...], layer: int) -> None:
     found = score(
@@ -44,6 +44,21 @@ def test_a_planted_word_is_found(architecture: str, kinds: tuple[str, ...], laye
             assert bad.verdict == "lowers"
 
 
+def test_a_model_that_is_sure_is_moved_all_the_same() -> None:
+    """It has hardly any derivatives left, and their signs are chance."""
+    sure = planted.text_classifier("bert", sure=True)
+    data = planted.texts(planted.GOOD, 15, 3) + planted.texts(planted.BAD, 15, 4)
+    found = score(sure, data, concepts_of_texts(), target="yes", layers=[1], repeats=8)
+    good, bad = (found.of(name, layer=1) for name in ("good", "bad"))
+    assert good.kind == bad.kind == "moved"
+    assert good.score > 0.9
+    assert bad.score < 0.1
+    assert good.verdict == "raises"
+    assert bad.verdict == "lowers"
+    by_derivative = found.of("good", layer=1, kind="attention")
+    assert abs(by_derivative.sensitivity) < 0.01 * good.sensitivity
+
+
 def test_classes_mirror_each_other(report: ConceptReport) -> None:
     yes = report.of("good", layer=1, target="yes")
     no = report.of("good", layer=1, target="no")
@@ -62,7 +77,7 @@ def test_a_colour_is_found_in_pictures(reader_of_pictures: Any) -> None:
         layers=[1],
         repeats=8,
     )
-    for kind in ("attention", "tokens", "mean"):
+    for kind in ("moved", "attention", "tokens", "mean"):
         assert found.of("red", layer=1, kind=kind).score > 0.9
         assert found.of("blue", layer=1, kind=kind).score < 0.1
 
@@ -140,7 +155,7 @@ def test_models_without_attention_have_the_other_kinds(request: pytest.FixtureRe
     found = score(
         classifier, texts, {"a": texts, "b": texts[::-1]}, target=0, layers=[1], repeats=2
     )
-    assert found.kinds == ("tokens", "mean", "reader")
+    assert found.kinds == ("moved", "tokens", "mean", "reader")
     assert "attention was not met" in found.notes[0]
 
 

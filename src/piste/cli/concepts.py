@@ -44,8 +44,8 @@ def concepts(
     examples: Annotated[
         int, typer.Option("--examples", "-n", help="How many examples of the class at most.")
     ] = 200,
-    number: Annotated[str, typer.Option(help="What is differentiated: logit or log-odds.")] = (
-        "logit"
+    number: Annotated[str, typer.Option(help="What is to change: log-odds or logit.")] = (
+        "log-odds"
     ),
     correction: Annotated[str, typer.Option(help="For many tests: holm or bh.")] = "holm",
     show: Annotated[

@@ -14,8 +14,9 @@ from piste.concepts.states import Seen, StateReader
 from piste.concepts.vectors import Floats
 from piste.subject import Subject
 
-Kind: TypeAlias = Literal["attention", "tokens", "mean", "reader"]
+Kind: TypeAlias = Literal["moved", "attention", "tokens", "mean", "reader"]
 KINDS: Mapping[Kind, Space] = {
+    "moved": "tokens",
     "attention": "tokens",
     "tokens": "tokens",
     "mean": "mean",
@@ -24,6 +25,7 @@ KINDS: Mapping[Kind, Space] = {
 """Ways to sum up an input's derivatives, and the space whose vectors they take."""
 
 ABOUT: Mapping[Kind, str] = {
+    "moved": "token states, moved as far as the concept lies away",
     "attention": "token states, weighted by the attention they get (TTCAV)",
     "tokens": "token states, all alike (token-level TCAV)",
     "mean": "mean of the token states (pooled TCAV)",

@@ -52,7 +52,7 @@ class ConceptScore:
     low: float
     high: float
     sensitivity: float
-    """Mean of the derivative itself: what p is about, because it has no ceiling."""
+    """Mean of the derivative or change itself: what p is about, because it has no ceiling."""
     random_score: float
     random_low: float
     random_high: float
@@ -142,7 +142,7 @@ class ConceptReport:
 
     @property
     def main_kind(self) -> Kind:
-        """Weighted by attention where the model has any."""
+        """Moved states, where the model allows it."""
         return self.kinds[0]
 
     def select(

@@ -9,6 +9,8 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Literal
 
+import numpy as np
+
 from piste.classifiers import Classifier, load
 from piste.concepts.choices import (
     NUMBERS,
@@ -26,6 +28,7 @@ from piste.concepts.choices import (
 from piste.concepts.examples import Source, bind
 from piste.concepts.fitting import SPACES, Draws, Fitted, Space, collect, fit_all
 from piste.concepts.measuring import KINDS, Kind, Sensitivities, measure
+from piste.concepts.moving import EXAMPLES, move, reach
 from piste.concepts.report import SURE, ConceptReport, ConceptScore
 from piste.concepts.states import StateReader
 from piste.concepts.statistics import (
@@ -57,7 +60,7 @@ def score(
     layers: Sequence[int] | None = None,
     repeats: int = 50,
     tokens: int = 24,
-    number: Number = "logit",
+    number: Number = "log-odds",
     correction: Correction = "holm",
     long: Literal["truncate", "error"] = "truncate",
     seed: int = 0,
@@ -71,16 +74,19 @@ def score(
     states of a concept's examples from as many of ``negatives`` (None: of the other concepts; a
     single one is told from a shipped set of everyday sentences or of blotches). The score is
 
-        share of examples x with  Σ_t w_t · (∂logit/∂h_t · u) > 0,
+        share of examples x with  Σ_t w_t · (∂f/∂h_t · u) > 0,
 
     w_t the attention that the classification token pays to token t ("attention"), or equal for
     all ("tokens"); the same is done with vectors fitted to the mean of the tokens ("mean") and to
-    what the head reads ("reader"). Random sets of examples go the same way, and show what a score
-    is worth: see :class:`ConceptScore`.
+    what the head reads ("reader"). A model that is sure of its answers has hardly any derivatives;
+    so first of all comes the share for which f(h + r u) > f(h − r u), with all states of up
+    to 40 examples moved as far as the concept lies away ("moved", ours). Random sets of examples go
+    the same way, and show what a score is worth: see :class:`ConceptScore`.
 
     ``layers`` are numbers of blocks behind which states are looked at (0: embeddings; None: all
     but those, or six of them), ``tokens`` the most that are fitted to of one example. ``number``
-    is what gradients are taken of: the class's logit, or its log-odds against the rest.
+    is f: the class's log-odds against the rest, or as in the papers its logit (in which the part
+    that all logits share, and that decides nothing, is counted too).
 
     >>> import piste
     >>> from piste.concepts import sentences
@@ -115,7 +121,8 @@ def score(
     cut: Counter[str] = Counter()
     with _Looking(progress) as shown:
         shown.plan(sum(map(len, titled.values())))
-        shown.plan(sum(len(several[0].inputs) for several in _sharing(classes)))
+        given = [several[0].inputs for several in _sharing(classes)]
+        shown.plan(sum(len(inputs) + len(chosen) * len(_spread(inputs)) for inputs in given))
         shown.plan(draws.fits * len(chosen) * len(SPACES))
         held = [
             collect(
@@ -135,13 +142,24 @@ def score(
             }
             for place in range(len(chosen))
         ]
+        reaches = [
+            reach([one[place]["tokens"] for one in held], spaces["tokens"])
+            for place, spaces in enumerate(fitted)
+        ]
         scores: list[ConceptScore] = []
         for several in _sharing(classes):
             reader.goals = tuple(one.goal for one in several)
-            subjects = bind(loaded, several[0].title, several[0].inputs, long, cut)
+            title, inputs = several[0].title, several[0].inputs
+            subjects = bind(loaded, title, inputs, long, cut)
             found = measure(reader, subjects, chosen, fitted, shown.advance)
-            for one, by_layer in zip(several, found, strict=True):
-                for layer, kinds, spaces in zip(chosen, by_layer, fitted, strict=True):
+            subjects = bind(loaded, title, _spread(inputs), long)
+            vectors = [spaces["tokens"] for spaces in fitted]
+            moved = move(reader, subjects, chosen, vectors, reaches, shown.advance)
+            for goal, one in enumerate(several):
+                for place, (layer, spaces) in enumerate(zip(chosen, fitted, strict=True)):
+                    kinds = found[goal][place]
+                    if moved is not None:
+                        kinds["moved"] = moved[goal][place]
                     for kind, numbers in kinds.items():
                         scores += _judged(one, layer, kind, numbers, spaces[KINDS[kind]], seed)
     return ConceptReport(
@@ -193,6 +211,12 @@ def _sharing(classes: Sequence[ClassExamples]) -> list[list[ClassExamples]]:
     for one in classes:
         groups.setdefault(id(one.inputs), []).append(one)
     return list(groups.values())
+
+
+def _spread(inputs: Sequence[Any]) -> Sequence[Any]:
+    """As many as states are moved of, from all over."""
+    places = np.linspace(0, len(inputs) - 1, min(len(inputs), EXAMPLES)).round()
+    return [inputs[int(place)] for place in places]
 
 
 def _judged(
@@ -251,5 +275,7 @@ def _notes(
         yield f"{title}: {count} repeated examples were left out."
     for title, count in cut.items():
         yield f"{title}: {count} were longer than the model reads, and cut."
+    if not any(one.kind == "moved" for one in scores):
+        yield "It was not found where the model makes its states, so they could not be moved."
     if not any(one.kind == "attention" for one in scores):
         yield "The model's attention was not met: scores weighted by it are left out."

@@ -22,7 +22,7 @@ from piste.errors import PisteError
 from piste.subject import Subject
 from piste.target import Target
 
-_TOKENS = 2048
+TOKENS = 2048
 """Tokens of one batch: attention matrices and what a gradient needs must fit beside them."""
 _READS = 1e-6
 """Share of the largest gradient below which the head is said not to read a token."""
@@ -48,7 +48,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """One input as tensors."""
 
     number: int
@@ -89,6 +89,12 @@ class StateReader:
         self._made_up = getattr(text, "pad_token_id", None) in (None, -1)
 
     @property
+    def twin(self) -> torch.nn.Module:
+        """What is run; it is there once an input was read."""
+        assert self._twin is not None
+        return self._twin
+
+    @property
     def _name(self) -> str:
         return type(self._twin).__name__
 
@@ -106,32 +112,40 @@ class StateReader:
 
         Inputs are taken one by one, so that many pictures need not be held at once.
         """
-        waiting: dict[tuple[Any, ...], list[_Row]] = {}
+        for rows in self.batches(subjects):
+            yield self._look(rows, layers, gradients)
+
+    def batches(self, subjects: Iterable[Subject]) -> Iterator[list[Row]]:
+        """Inputs of one shape together, numbered as they came."""
+        waiting: dict[tuple[Any, ...], list[Row]] = {}
         for number, subject in enumerate(subjects):
             row = self._row(number, subject)
             rows = waiting.setdefault(row.shape, [])
             rows.append(row)
-            if (len(rows) + 1) * len(row.token_units) > _TOKENS:
-                yield self._look(waiting.pop(row.shape), layers, gradients)
-        for rows in waiting.values():
-            yield self._look(rows, layers, gradients)
+            if (len(rows) + 1) * len(row.token_units) > TOKENS:
+                yield waiting.pop(row.shape)
+        yield from waiting.values()
 
-    def _row(self, number: int, subject: Subject) -> _Row:
+    def run(self, rows: Sequence[Row]) -> Any:
+        """The model's output for a batch, with its states."""
+        self.calls += len(rows)
+        inputs = {name: torch.cat([row.inputs[name] for row in rows]) for name in rows[0].inputs}
+        return self._run(inputs)
+
+    def _row(self, number: int, subject: Subject) -> Row:
         if self._twin is None:
             inside = self.classifier.inside(subject, self.goals[0])
             self._twin, self._options = inside.twin, inside.options
         units: NDArray[np.int64] | None = getattr(subject, "token_units", None)
         if units is None or not subject.fits:  # looking inside says what is wrong, or what else
             units = self.classifier.inside(subject, self.goals[0]).token_units
-        return _Row(number, self.classifier.tensors(subject), units)
+        return Row(number, self.classifier.tensors(subject), units)
 
-    def _look(self, rows: Sequence[_Row], layers: Sequence[int], gradients: bool) -> Seen:
+    def _look(self, rows: Sequence[Row], layers: Sequence[int], gradients: bool) -> Seen:
         tokens = len(rows[0].token_units)
-        inputs = {name: torch.cat([row.inputs[name] for row in rows]) for name in rows[0].inputs}
-        self.calls += len(rows)
         with torch.inference_mode(False), torch.enable_grad():
             with Watch(tokens) as watch:
-                output = self._run(inputs)
+                output = self.run(rows)
             every = self._states(output, tokens)
             numbers = [goal.of_tensor(output.logits).sum() for goal in self.goals]
             # The head alone is gone back through: this is no second pass.
@@ -211,7 +225,7 @@ class StateReader:
 
 def _tracked(layer: torch.nn.Module, args: Any, output: Any) -> Any:
     """Gradients begin at the embeddings, also where all weights are frozen."""
-    if not isinstance(output, torch.Tensor) or output.requires_grad:
+    if not isinstance(output, torch.Tensor) or output.requires_grad or not torch.is_grad_enabled():
         return output
     return output.detach().requires_grad_().clone()  # no leaf: models may write into it
 

@@ -46,6 +46,17 @@ def cells(one: ConceptScore) -> tuple[str, ...]:
     )
 
 
+def derived(report: ConceptReport, one: ConceptScore) -> str | None:
+    """What derivatives say where states were really moved; None if there is nothing to add."""
+    if one.kind != "moved" or "attention" not in report.kinds:
+        return None
+    other = report.of(one.concept, layer=one.layer, target=one.target, kind="attention")
+    if other.verdict == "not separable":
+        return "–"
+    sure = other.verdict in ("raises", "lowers")
+    return f"{other.score:.2f} {other.verdict}" if sure else f"{other.score:.2f}"
+
+
 def headline(report: ConceptReport) -> str:
     """What was found, in one sentence."""
     found: dict[tuple[str, str, str], list[int]] = {}
@@ -62,12 +73,20 @@ def headline(report: ConceptReport) -> str:
 def how_to_read(report: ConceptReport) -> str:
     """What the columns mean."""
     number = report.settings.get("number", "logit")
+    moved = report.main_kind == "moved"
+    how = "when all token states are moved towards the concept" if moved else "along the concept"
+    more = (
+        " TTCAV: the share by derivatives, weighted by attention."
+        if "attention" in report.kinds
+        else ""
+    )
     return (
-        f"score: share of the class's examples whose {number} rises along the concept, with its "
-        "95 % interval. random sets: the same for sets of examples drawn at random, with the range "
-        "that holds 95 % of them: a single score within it says nothing. p: that the mean "
-        "derivative is one of theirs, corrected for all rows. told apart: held-out examples on the "
-        "right side."
+        f"score: share of the class's examples whose {number} rises {how}, with its 95 % interval. "
+        "random sets: the same for sets of examples drawn at random, with the range that holds "
+        "95 % of them: a single score within it says nothing. p: that the mean change is one of "
+        "theirs, corrected for all rows. told apart: held-out examples on the right side."
+        + more
+        * moved
     )
 
 
@@ -87,15 +106,23 @@ def markdown(report: ConceptReport, kind: str | None = None) -> str:
     parts = []
     for target in report.targets:
         chosen = report.select(kind=kind, target=target)
+        rows = [_row(report, one) for one in chosen]
         lines = [
             f"**{target}**, {ABOUT[chosen[0].kind]}",
             "",
-            "| " + " | ".join(COLUMNS) + " |",
-            "|" + "---|" * len(COLUMNS),
-            *("| " + " | ".join(_escaped(cell) for cell in cells(one)) + " |" for one in chosen),
+            "| " + " | ".join(rows[0]) + " |",
+            "|" + "---|" * len(rows[0]),
+            *("| " + " | ".join(map(_escaped, row.values())) + " |" for row in rows),
         ]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def _row(report: ConceptReport, one: ConceptScore) -> dict[str, str]:
+    """The cells by their columns."""
+    found = dict(zip(COLUMNS, cells(one), strict=True))
+    other = derived(report, one)
+    return found if other is None else found | {"TTCAV": other}
 
 
 def _escaped(cell: str) -> str:
@@ -122,23 +149,24 @@ class _Rendered:
             yield Text.assemble(
                 (printable(target), "bold"), (f"  {ABOUT[report.main_kind]}", "dim")
             )
-            yield _table(report, target, narrow=options.max_width < 96)
+            yield _table(report, target, narrow=options.max_width < 112)
         yield ""
         yield Text(how_to_read(report), style="italic")
 
 
 def _table(report: ConceptReport, target: str, *, narrow: bool) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
-    shown = [column for column in COLUMNS if not (narrow and column == "random sets")]
+    chosen = report.select(target=target)
+    rows = [_row(report, one) for one in chosen]
+    shown = [column for column in rows[0] if not (narrow and column == "random sets")]
     for column in shown:
         right = column in ("layer", "p")
         table.add_column(column, justify="right" if right else "left", no_wrap=True)
     before = ""
-    for one in report.select(target=target):
+    for one, row in zip(chosen, rows, strict=True):
         if before not in ("", one.concept):
             table.add_row()
-        named = dict(zip(COLUMNS, cells(one), strict=True))
-        named["concept"] = "" if one.concept == before else printable(one.concept)
+        row["concept"] = "" if one.concept == before else printable(one.concept)
         before = one.concept
-        table.add_row(*(Text(named[column], style=_STYLES[one.verdict]) for column in shown))
+        table.add_row(*(Text(row[column], style=_STYLES[one.verdict]) for column in shown))
     return table
