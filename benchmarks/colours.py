@@ -74,8 +74,8 @@ def main() -> None:
     parser.add_argument("--classes", type=Path, required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--layers", type=int, nargs="+", default=[4, 8, 12])
-    parser.add_argument("--pictures", type=int, default=30, help="of every class, at most")
+    parser.add_argument("--layers", type=int, nargs="+", default=[8, 12])
+    parser.add_argument("--pictures", type=int, default=12, help="of every class, at most")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     classifier = piste.load(options.model)
@@ -90,7 +90,7 @@ def main() -> None:
     )
     parts = [
         table(report, kinds, layer, kind)
-        for kind in ("attention", "reader")
+        for kind in ("moved", "attention")
         for layer in options.layers
     ]
     print("\n".join(parts))

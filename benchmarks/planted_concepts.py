@@ -164,7 +164,6 @@ def scored(
         target=clothes.names[1],
         layers=[1, 2, 3],
         repeats=repeats,
-        number="log-odds",
         seed=seed,
     )
 

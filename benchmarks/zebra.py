@@ -77,10 +77,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--layers", default="4,6,8,10,11,12")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--layers", default="4,8,10,12")
     parser.add_argument("--pictures", type=int, default=60, help="of every concept, at most")
     parser.add_argument("--against", default="each other,other textures,photographs")
+    parser.add_argument("--number", default="log-odds", help="or logit, as in the papers")
     parser.add_argument("--raw", action="store_true", help="keep striped pictures of zebras")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -98,6 +99,7 @@ def main() -> None:
             negatives=rest.get(against),
             layers=[int(layer) for layer in options.layers.split(",")],
             repeats=options.repeats,
+            number=options.number,
         )
         parts.append(compared(report, against))
         parts.append(f"{report.calls} passes, {report.seconds:.0f} s\n")
