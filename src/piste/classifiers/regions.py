@@ -170,7 +170,7 @@ def _cut(name: str, areas: Labels, patch_units: NDArray[np.int64] | None, across
         )
     tokens = np.ones(count, dtype=int) if patch_units is None else np.bincount(patch_units)
     units = tuple(
-        Unit(_name(number, across), 0, 0, 0, int(tokens[number]), box)
+        Unit(_name(number, across, box, areas.shape), 0, 0, 0, int(tokens[number]), box)
         for number, box in enumerate(_boxes(areas, count))
     )
     areas.setflags(write=False)  # many pictures may share it
@@ -188,8 +188,14 @@ def _boxes(areas: Labels, count: int) -> Sequence[tuple[int, int, int, int]]:
     return [(int(a), int(b), int(c), int(d)) for (a, b), (c, d) in zip(low, high, strict=True)]
 
 
-def _name(number: int, across: int) -> str:
-    if not across:
-        return f"region {number + 1}"
-    row, column = divmod(number, across)
-    return f"row {row + 1}, column {column + 1}"
+def _name(
+    number: int, across: int, box: tuple[int, int, int, int], shape: tuple[int, ...]
+) -> str:
+    """By row and column; regions have none, so by the third of the picture their middle is in."""
+    if across:
+        row, column = divmod(number, across)
+        return f"row {row + 1}, column {column + 1}"
+    left, top, right, bottom = box
+    high = ("top", "middle", "bottom")[min(3 * (top + bottom) // (2 * shape[0]), 2)]
+    wide = (" left", "", " right")[min(3 * (left + right) // (2 * shape[1]), 2)]
+    return f"region {number + 1}, {high}{wide}"
