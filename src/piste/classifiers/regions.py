@@ -188,9 +188,7 @@ def _boxes(areas: Labels, count: int) -> Sequence[tuple[int, int, int, int]]:
     return [(int(a), int(b), int(c), int(d)) for (a, b), (c, d) in zip(low, high, strict=True)]
 
 
-def _name(
-    number: int, across: int, box: tuple[int, int, int, int], shape: tuple[int, ...]
-) -> str:
+def _name(number: int, across: int, box: tuple[int, int, int, int], shape: tuple[int, ...]) -> str:
     """By row and column; regions have none, so by the third of the picture their middle is in."""
     if across:
         row, column = divmod(number, across)
