@@ -70,24 +70,20 @@ def headline(report: ConceptReport) -> str:
     return f"{', '.join(parts[:4])}{rest}"
 
 
-def how_to_read(report: ConceptReport) -> str:
-    """What the columns mean."""
-    number = report.settings.get("number", "logit")
+def how_to_read(report: ConceptReport, *, beside: bool = False) -> str:
+    """What the columns mean; ``beside``: with what derivatives say."""
+    number = report.settings.get("number", "log-odds")
     moved = report.main_kind == "moved"
     how = "when all token states are moved towards the concept" if moved else "along the concept"
-    more = (
-        " TTCAV: the share by derivatives, weighted by attention."
-        if "attention" in report.kinds
-        else ""
-    )
-    return (
+    text = (
         f"score: share of the class's examples whose {number} rises {how}, with its 95 % interval. "
         "random sets: the same for sets of examples drawn at random, with the range that holds "
         "95 % of them: a single score within it says nothing. p: that the mean change is one of "
         "theirs, corrected for all rows. told apart: held-out examples on the right side."
-        + more
-        * moved
     )
+    if beside and moved and "attention" in report.kinds:
+        text += " TTCAV: the share by derivatives, weighted by attention."
+    return text
 
 
 def about(report: ConceptReport) -> str:
@@ -149,16 +145,18 @@ class _Rendered:
             yield Text.assemble(
                 (printable(target), "bold"), (f"  {ABOUT[report.main_kind]}", "dim")
             )
-            yield _table(report, target, narrow=options.max_width < 112)
+            yield _table(report, target, options.max_width)
         yield ""
-        yield Text(how_to_read(report), style="italic")
+        yield Text(how_to_read(report, beside=True), style="italic")
 
 
-def _table(report: ConceptReport, target: str, *, narrow: bool) -> Table:
+def _table(report: ConceptReport, target: str, width: int) -> Table:
+    """Without the columns that there is no room for."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     chosen = report.select(target=target)
     rows = [_row(report, one) for one in chosen]
-    shown = [column for column in rows[0] if not (narrow and column == "random sets")]
+    most = {"random sets": 112, "told apart": 92}
+    shown = [column for column in rows[0] if width >= most.get(column, 0)]
     for column in shown:
         right = column in ("layer", "p")
         table.add_column(column, justify="right" if right else "left", no_wrap=True)
