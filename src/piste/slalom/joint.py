@@ -27,7 +27,7 @@ _LONGEST_STEP = 3.0
 _LEAST_WEIGHT = 0.1
 # In units of the longest question's weight: the heavier the background, the nearer to a sum, with
 # values that grow without bound while answers hardly change. A mean must be left to have values.
-_MOST_WEIGHT = 1.0
+_MOST_WEIGHT = 2.0
 _MOST_TRIES = 12
 _REACH = 0.6
 """Where the search for the saturation begins: its reach in units of the answers' range."""
