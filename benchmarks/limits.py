@@ -6,21 +6,34 @@ Removals of every size are asked as they are and with their units in three rando
 of the answers' variance that lies between orders of the same units is out of reach of any function
 of the counts, if texts came in any order; real removals keep it, so it is an indication. The other
 column is the share of answers that lie within 2 % of the range's ends: on a plateau.
+
+With --more instead: what more questions gain, beside the exact effects of single removals added up
+(occlusion). What ten times the questions leave is what the form of the surrogate can't hold.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import piste
 from benchmarks.defaults import reviews
+from piste.evaluation import Fidelity, judge
 from piste.slalom import sampling
 from piste.target import resolve
 
 ORDERS = 3
+MORE: dict[str, dict[str, Any]] = {
+    "default": {},
+    "slopes, 500 questions": {"samples": 500},
+    "slopes, 1,500 questions": {"samples": 1500},
+    "no slopes, 3,000 questions": {"samples": 3000, "slopes": False},
+    "occlusion": {"method": "occlusion"},
+    "nothing changes": {"method": "zero"},
+}
 
 
 def measure(classifier: piste.Classifier, text: str, questions: int) -> tuple[float, float, float]:
@@ -44,6 +57,21 @@ def measure(classifier: piste.Classifier, text: str, questions: int) -> tuple[fl
     )
 
 
+def more(model: str, texts: list[str]) -> None:
+    """Print the error of few removals and R² with more and more questions."""
+    classifier = piste.load(model)
+    print(
+        f"\n| {model}, {len(texts)} reviews | error, 1–5 removed | R², all sizes |\n|---|---|---|"
+    )
+    for name, options in MORE.items():
+        explained = [piste.explain(classifier, text, long="truncate", **options) for text in texts]
+        rows = judge(classifier, explained, [Fidelity(per_size=20, all_sizes=200)], progress=False)
+        few, every = (
+            np.median([row.figures[figure] for row in rows]) for figure in ("mse_few", "r2_all")
+        )
+        print(f"| {name} | {few:.4f} | {every:.2f} |".replace("-", "−"), flush=True)
+
+
 def main() -> None:
     """Print the table, medians over reviews."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -51,7 +79,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=None)
     parser.add_argument("--reviews", type=int, default=6)
     parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--more", action="store_true", help="what more questions gain")
     options = parser.parse_args()
+    if options.more:
+        for model in options.model:
+            more(model, list(reviews(options.data, options.reviews)))
+        return
     print("| model | variance by order | answers on a plateau | squared change, 1–5 removed |")
     print("|---|---|---|---|")
     for model in options.model:
