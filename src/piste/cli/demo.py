@@ -62,7 +62,7 @@ def models(
 ) -> None:
     """List the bundled models; a folder or a hub id works as well."""
     rows = [(name, zoo.describe(name)) for name in zoo.names()]
-    _list(
+    list_rows(
         rows,
         as_json,
         "Any Hugging Face text or image classifier works too: give a folder or a hub id.",
@@ -76,10 +76,11 @@ def methods(
     from piste.methods import METHODS
 
     rows = [(name, f"{method.about} (needs {method.needs})") for name, method in METHODS.items()]
-    _list(rows, as_json)
+    list_rows(rows, as_json)
 
 
-def _list(rows: list[tuple[str, str]], as_json: bool, note: str = "") -> None:
+def list_rows(rows: list[tuple[str, str]], as_json: bool, note: str = "") -> None:
+    """Names and what they are, as a table or as JSON."""
     if as_json:
         typer.echo(json.dumps([{"name": name, "about": about} for name, about in rows]))
         return

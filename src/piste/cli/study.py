@@ -1,0 +1,44 @@
+"""The command ``piste study``: the papers' experiments, from data to picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from piste.cli import common
+from piste.cli.demo import list_rows
+from piste.errors import PisteError
+
+
+def study(
+    name: Annotated[str | None, typer.Argument(help="Which one; --list names them.")] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the studies and stop.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="Minutes and rough, or everything.")
+    ] = False,
+    folder: Annotated[Path, typer.Option(help="Where results and trained models go.")] = Path(
+        "piste-studies"
+    ),
+    seed: common.Seed = 0,
+    as_json: common.AsJson = False,
+) -> None:
+    """Repeat an experiment of the papers; one that was stopped goes on where it was."""
+    from piste import studies
+
+    if list_them:
+        list_rows([(one, studies.describe(one)) for one in studies.names()], as_json)
+        return
+    if name is None:
+        raise PisteError("Which study? Name one of: " + ", ".join(studies.names()) + ".")
+    common.start()
+    found = studies.run(name, folder, quick=quick, seed=seed)
+    own = folder / f"{name}{'-quick' * quick}"
+    if as_json:
+        claims = [dict(zip(("paper", "ours", "it"), one, strict=True)) for one in found.claims]
+        typer.echo(json.dumps({"study": name, "folder": str(own), "claims": claims}))
+        return
+    common.out.print(found.markdown(), highlight=False, markup=False, soft_wrap=True)
+    common.out.print(f"written: {own / 'findings.md'}", highlight=False)

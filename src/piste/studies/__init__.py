@@ -1,0 +1,54 @@
+"""The papers' experiments, each one file: from data to table and picture.
+
+>>> "additive" in names()
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from piste.engine.progress import ProgressOption
+from piste.errors import PisteError
+from piste.studies.base import Findings, Study, Work
+
+_STUDIES = {
+    "additive": "figure 3: transformers that learned from additive data are not additive",
+}
+"""What each shows, by its name; its module has the same name."""
+
+
+def names() -> tuple[str, ...]:
+    """The studies there are."""
+    return tuple(_STUDIES)
+
+
+def describe(name: str) -> str:
+    """One line about a study."""
+    return _STUDIES[name]
+
+
+def run(
+    name: str,
+    folder: str | Path = "piste-studies",
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    progress: ProgressOption = None,
+) -> Findings:
+    """Run a study, or what is left of it, and write its table, figure and numbers.
+
+    They go to a folder of the study's name within ``folder``, trained models to ``models`` beside
+    it. What was measured before with the same settings is not measured again.
+    """
+    if name not in _STUDIES:
+        raise PisteError(f"No study is called {name!r}: choose {', '.join(_STUDIES)}.")
+    study: Study = import_module(f"piste.studies.{name.replace('-', '_')}").STUDY
+    with Work.on(Path(folder), study, quick=quick, seed=seed, progress=progress) as work:
+        findings = study.run(work)
+    findings.write(work.folder)
+    return findings
+
+
+__all__ = ["Findings", "describe", "names", "run"]

@@ -1,0 +1,168 @@
+"""Made-up data with a known rule, and small transformers that learn it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    PreTrainedTokenizerFast,
+)
+
+import piste
+from piste.classifiers import Classifier
+
+Floats = NDArray[np.float64]
+
+ADDITIVE: Mapping[str, float] = {
+    "the": 0.0,
+    "we": 0.0,
+    "movie": 0.0,
+    "watch": 0.0,
+    "good": 0.6,
+    "best": 1.0,
+    "perfect": 1.5,
+    "ok": -0.6,
+    "bad": -1.0,
+    "worst": -1.5,
+}
+"""The paper's vocabulary and weights: log-odds are their sum."""
+MOST_WORDS = 30
+KINDS = ("bert", "distilbert", "gpt2")
+_FIRST_ID = 4
+"""Special tokens come before the words."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a transformer is trained; its numbers are part of the name it is kept under."""
+
+    kind: str
+    layers: int
+    width: int = 64
+    heads: int = 4
+    steps: int = 2500
+    batch: int = 128
+    rate: float = 5e-4
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return "-".join(str(part) for part in asdict(self).values())
+
+
+def draw_lengths(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Numbers of words, Binomial(30, ½), at least 1.
+
+    >>> draw_lengths(3, np.random.default_rng(0)).tolist()
+    [16, 13, 10]
+    """
+    return np.maximum(rng.binomial(MOST_WORDS, 0.5, count), 1)
+
+
+def answers(classifier: Classifier, texts: Sequence[str]) -> Floats:
+    """Log-odds of the second class for every text."""
+    logits = []
+    for text in texts:
+        subject = classifier.subject(text)
+        logits.append(subject.ask([subject.whole])[0])
+    found = np.array(logits)
+    return np.asarray(found[:, 1] - found[:, 0])
+
+
+def train_additive(recipe: Recipe, folder: Path) -> Classifier:
+    """A transformer that learned from texts whose log-odds are the sum of their words' weights.
+
+    It is kept in ``folder`` and only trained if it is not there.
+    """
+    words = tuple(ADDITIVE)
+    weights = np.array(list(ADDITIVE.values()))
+    own = folder / f"additive-{recipe.name}"
+    if not (own / "model.safetensors").is_file():
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(recipe.seed)
+            model = _model(recipe, words)
+            _learn(model, recipe, weights)
+        model.save_pretrained(own)
+        _tokenizer(recipe.kind, words).save_pretrained(own)
+        (own / "recipe.json").write_text(json.dumps(asdict(recipe)), encoding="utf-8")
+    return piste.load(str(own), name=f"{recipe.kind}, {recipe.layers} layers")
+
+
+def _model(recipe: Recipe, words: Sequence[str]) -> Any:
+    count = _FIRST_ID + len(words)
+    positions = MOST_WORDS + 2
+    common: dict[str, Any] = {"vocab_size": count, "pad_token_id": 0}
+    labels = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}}
+    sizes: dict[str, dict[str, Any]] = {
+        "bert": {
+            "hidden_size": recipe.width,
+            "num_hidden_layers": recipe.layers,
+            "num_attention_heads": recipe.heads,
+            "intermediate_size": 2 * recipe.width,
+            "max_position_embeddings": positions,
+        },
+        "distilbert": {
+            "dim": recipe.width,
+            "n_layers": recipe.layers,
+            "n_heads": recipe.heads,
+            "hidden_dim": 2 * recipe.width,
+            "max_position_embeddings": positions,
+        },
+        "gpt2": {
+            "n_embd": recipe.width,
+            "n_layer": recipe.layers,
+            "n_head": recipe.heads,
+            "n_positions": positions,
+        },
+    }
+    config = AutoConfig.for_model(recipe.kind, **common, **sizes[recipe.kind], **labels)
+    return AutoModelForSequenceClassification.from_config(config)
+
+
+def _tokenizer(kind: str, words: Sequence[str]) -> PreTrainedTokenizerFast:
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    vocabulary = {word: number for number, word in enumerate([*special, *words])}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    names = {"unk_token": "[UNK]", "pad_token": "[PAD]"}
+    if kind != "gpt2":
+        made.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+        names |= {"cls_token": "[CLS]", "sep_token": "[SEP]"}
+    return PreTrainedTokenizerFast(tokenizer_object=made, **names)
+
+
+def _learn(model: Any, recipe: Recipe, weights: Floats) -> None:
+    """Batches hold texts of one length, so nothing is ever padded."""
+    rng = np.random.default_rng(recipe.seed)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, recipe.rate, total_steps=recipe.steps, pct_start=0.1
+    )
+    model.train()
+    for length in draw_lengths(recipe.steps, rng):
+        drawn = rng.integers(0, len(weights), (recipe.batch, length))
+        chances = 1 / (1 + np.exp(-weights[drawn].sum(axis=1)))
+        labels = torch.from_numpy((rng.random(recipe.batch) < chances).astype(np.int64))
+        ids = torch.from_numpy(drawn + _FIRST_ID)
+        if recipe.kind != "gpt2":
+            first, last = (torch.full((recipe.batch, 1), token) for token in (2, 3))
+            ids = torch.cat([first, ids, last], dim=1)
+        loss = model(input_ids=ids, labels=labels).loss
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+    model.eval()
