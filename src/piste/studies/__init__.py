@@ -15,6 +15,7 @@ from piste.studies.base import Findings, Study, Work
 
 _STUDIES = {
     "additive": "figure 3: transformers that learned from additive data are not additive",
+    "surrogates": "table 6, figure 4: linear, GAM and SLALOM fitted to those transformers",
 }
 """What each shows, by its name; its module has the same name."""
 

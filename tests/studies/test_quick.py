@@ -1,0 +1,47 @@
+"""Every study runs from a clean start with --quick, and its claims hold there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from piste import studies
+from tests.cli.commands import run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all, so that a model is trained once."""
+    return tmp_path_factory.mktemp("studies")
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_claims_hold(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    code, out, err = run(
+        monkeypatch, capsys, "study", name, "--quick", "--folder", folder, "--json"
+    )
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["claims"]
+    assert all(claim["it"] == "holds" for claim in found["claims"]), found
+    own = folder / f"{name}-quick"
+    page = (own / "findings.md").read_text(encoding="utf-8")
+    assert f"piste study {name} --quick" in page
+    for line in page.splitlines():
+        if line.startswith("!["):
+            picture = own / line.split("(")[1].rstrip(")")
+            assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_number_of_repetitions_is_lost(folder: Path) -> None:
+    """Proposition 4.1 on models that were really trained: the rule itself goes up by 43.5."""
+    studies.run("additive", folder, quick=True)
+    lines = (folder / "additive-quick" / "parts.jsonl").read_text(encoding="utf-8").splitlines()
+    for part in (json.loads(line)["found"] for line in lines):
+        assert np.ptp(part["repeated"]) < 1
+        assert part["correlation"] > 0.8
