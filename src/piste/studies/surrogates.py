@@ -78,7 +78,7 @@ class Surrogates(Study):
         """Squared errors of every form on texts it was not fitted to."""
         classifier = train_additive(recipe, work.models)
         rng = np.random.default_rng([work.seed, 2])
-        fitted, judged = (400, 200) if work.quick else (5000, 1000)
+        fitted, judged = (600, 300) if work.quick else (5000, 1000)
         lengths = draw_lengths(fitted + judged, rng)
         drawn = [rng.integers(0, len(ADDITIVE), length) for length in lengths]
         words = list(ADDITIVE)
