@@ -20,6 +20,7 @@ from transformers import (
 
 import piste
 from piste.classifiers import Classifier
+from piste.engine import Engine
 
 Floats = NDArray[np.float64]
 
@@ -71,11 +72,9 @@ def draw_lengths(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def answers(classifier: Classifier, texts: Sequence[str]) -> Floats:
     """Log-odds of the second class for every text."""
-    logits = []
-    for text in texts:
-        subject = classifier.subject(text)
-        logits.append(subject.ask([subject.whole])[0])
-    found = np.array(logits)
+    subjects = [classifier.subject(text) for text in texts]
+    rows = Engine(classifier).ask([(subject, [subject.whole]) for subject in subjects])
+    found = np.concatenate(rows)
     return np.asarray(found[:, 1] - found[:, 0])
 
 
