@@ -12,6 +12,7 @@ from PIL import Image
 
 import piste
 from piste import PisteError
+from piste.classifiers.pictured import token_cost
 from piste.picture import Picture
 from tests.classifiers.pictures import DROPPING, FAMILIES, SIDE, build, loaded, photo, processor
 
@@ -150,6 +151,14 @@ def test_the_users_model_stays_as_it_was(name: str) -> None:
     assert vars(reads).keys() == own.keys()
     # What a model keeps of its passes (BEiT: relative positions) must not spoil later training.
     model(pixel_values=torch.zeros(1, 3, SIDE, SIDE)).logits.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["swin", "beit"])
+def test_models_that_need_every_patch_are_batched_by_the_size_of_the_picture(name: str) -> None:
+    """Swin's own tokens are many and small: by their number hardly two pictures would fit."""
+    subject = loaded(name).subject(photo())
+    ((question, _),) = subject.encode(subject.whole)
+    assert question.length == token_cost(subject.picture)
 
 
 def test_a_changed_model_gives_its_new_answers() -> None:

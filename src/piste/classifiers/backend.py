@@ -69,8 +69,7 @@ class Backend:
     def _complete(self) -> Runtime:
         """The chosen runtime with the model itself in it, made when it is first needed."""
         if self._unabridged is None:
-            with torch.inference_mode(False):
-                self._unabridged = start(self.name, self._model, self._example)
+            self._unabridged = start(self.name, self._model, self._example)
         return self._unabridged
 
     # -- beginning -----------------------------------------------------------------------------
@@ -91,8 +90,7 @@ class Backend:
         model = self._make_lean(probes, ask) if "attention_mask" in example else None
         self._example = example
         if self.name != "torch":
-            with torch.inference_mode(False):
-                self._runtime = start(self.name, model or self._model, example)
+            self._runtime = start(self.name, model or self._model, example)
             self._unabridged = self._runtime if model is None else None
         elif model is not None:
             self._runtime = TorchRuntime(model)

@@ -92,8 +92,6 @@ class TokenRunner:
         for numbers in self._groups(rows):
             tokens, bias = _batch([rows[number] for number in numbers])
             bias = torch.zeros(tokens.shape[:2], device=tokens.device) if bias is None else bias
-            with torch.inference_mode(False):
-                tokens = tokens.clone()  # those of a session can't take part in gradients
             run = partial(self._steep.logits, tokens, self._values)
             some, found = slopes_of(run, bias, target)
             logits |= zip(numbers, some, strict=True)

@@ -13,6 +13,9 @@ import torch
 def asking(model: torch.nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients; every module comes back as it was.
 
+    Never in inference mode: some models keep tensors of a pass, and could not be trained with
+    those afterwards.
+
     Not only its mode: some models exchange their own parts when they meet a short sequence, and
     draw random weights for that.
     """
@@ -22,7 +25,7 @@ def asking(model: torch.nn.Module) -> Iterator[None]:
     try:
         for module, *_ in before:
             module.training = False
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng(devices=[]):
             yield
     finally:
         for module, parts, plain in before:

@@ -126,7 +126,7 @@ class ImageClassifier(PictureClassifier):
         if by_token and sight.place is not None and cut.patch_units is not None:
             token_units = _token_units(sight.place, cut.patch_units)
         # As if patches had 16 × 16 pixels, where it has none of its own or of very different size.
-        cost = token_cost(picture) if sight.place is None else sight.place.tokens
+        cost = token_cost(picture) if sight.runner is None else sight.runner.place.tokens
         subject = ImageSubject(
             self, picture, cut, removal, notes, token_units=token_units, cost=cost
         )

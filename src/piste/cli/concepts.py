@@ -81,10 +81,9 @@ def concepts(
     classifier = common.start().load(model)
     from piste.concepts import score
 
-    chosen: Any = {
-        name: _examples(classifier, data, name, examples, text_column, label_column, split, seed)
-        for name in target
-    }
+    chosen: Any = _examples(
+        classifier, data, target, examples, text_column, label_column, split, seed
+    )
     how: Any = {"number": number, "correction": correction}
     report = score(
         classifier,
@@ -173,14 +172,17 @@ def _numbers(text: str | None) -> list[int] | None:
 def _examples(
     classifier: Any,
     data: Path,
-    target: str,
+    targets: list[str],
     most: int,
     text_column: str,
     label_column: str,
     split: str | None,
     seed: int,
-) -> list[Any]:
-    """The class's examples: all of a folder or text file; of a table with labels, its own rows."""
+) -> dict[str, list[Any]]:
+    """By class: all of a folder or text file, one list for all; of a table with labels, its rows.
+
+    Classes that share a list go through the model together.
+    """
     from piste.concepts.choices import goal_of
     from piste.concepts.examples import from_disk
     from piste.evaluation.examples.data import read_data
@@ -189,17 +191,20 @@ def _examples(
     if not data.exists():
         raise PisteError(f"There is no file or folder {str(data)!r}.")
     if classifier.reads == "pictures" or data.suffix.lower() not in ENDINGS:
-        return from_disk(data, classifier.reads)[:most]
+        return dict.fromkeys(targets, from_disk(data, classifier.reads)[:most])
     rows = read_data(data, text=text_column, label=label_column, split=split, seed=seed)
     if all(row.label is None for row in rows):
-        return [row.input for row in rows[:most]]
-    (index,) = goal_of(classifier, target, "logit").indices  # refuses what isn't there
-    own = {classifier.labels[index].lower(), str(index)}  # a table names classes either way
-    found = [row.input for row in rows if str(row.label).lower() in own]
-    if not found:
-        there = ", ".join(sorted({str(row.label) for row in rows})[:20])
-        raise PisteError(
-            f"{str(data)!r} has no rows of the class {target!r} in the column {label_column!r}: it "
-            f"has {there}."
-        )
-    return found[:most]
+        every = [row.input for row in rows[:most]]
+        return dict.fromkeys(targets, every)
+    found = {}
+    for target in targets:
+        (index,) = goal_of(classifier, target, "logit").indices  # refuses what isn't there
+        own = {classifier.labels[index].lower(), str(index)}  # a table names classes either way
+        found[target] = [row.input for row in rows if str(row.label).lower() in own][:most]
+        if not found[target]:
+            there = ", ".join(sorted({str(row.label) for row in rows})[:20])
+            raise PisteError(
+                f"{str(data)!r} has no rows of the class {target!r} in the column "
+                f"{label_column!r}: it has {there}."
+            )
+    return found

@@ -7,7 +7,6 @@ the word's weight; no transformer can say so, whatever it learned from.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +20,8 @@ from piste.studies.synthetic import (
     MOST_WORDS,
     Recipe,
     answers,
-    draw_lengths,
+    by_model,
+    draw_texts,
     train_additive,
 )
 
@@ -38,13 +38,7 @@ class Additive(Study):
 
     def run(self, work: Work) -> Findings:
         """Train, ask, and compare with the true line."""
-        depths = (1, 2) if work.quick else (1, 2, 6, 12)
-        found: dict[tuple[str, int], Any] = {}
-        work.plan(len(KINDS) * len(depths))
-        for kind in KINDS:
-            for layers in depths:
-                recipe = self.recipe(kind, layers, work)
-                found[kind, layers] = work.part(recipe.name, partial(self.measure, recipe, work))
+        found = by_model(work, self.measure)
         slopes = [_slope(one["repeated"]) for one in found.values()]
         return Findings(
             self.name,
@@ -63,21 +57,15 @@ class Additive(Study):
             {"repeated": lambda: _draw(found)},
         )
 
-    def recipe(self, kind: str, layers: int, work: Work) -> Recipe:
-        """What is trained; small and short if quick."""
-        if work.quick:
-            return Recipe(kind, layers, width=32, heads=2, steps=250, batch=64, seed=work.seed)
-        return Recipe(kind, layers, seed=work.seed)
-
     def measure(self, recipe: Recipe, work: Work) -> dict[str, Any]:
         """Answers to repetitions, and how well it does on texts like those it learned from."""
         classifier = train_additive(recipe, work.models)
         repeated = answers(classifier, [" ".join([WORD] * k) for k in range(1, MOST_WORDS + 1)])
         rng = np.random.default_rng([work.seed, 1])
-        words, weights = list(ADDITIVE), np.array(list(ADDITIVE.values()))
-        drawn = [rng.integers(0, len(words), length) for length in draw_lengths(_TEXTS, rng)]
+        drawn, texts = draw_texts(_TEXTS, rng)
+        weights = np.array(list(ADDITIVE.values()))
         truth = np.array([weights[one].sum() for one in drawn])
-        said = answers(classifier, [" ".join(words[word] for word in one) for one in drawn])
+        said = answers(classifier, texts)
         labels = rng.random(_TEXTS) < 1 / (1 + np.exp(-truth))
         return {
             "repeated": repeated.tolist(),

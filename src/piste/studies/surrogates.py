@@ -18,7 +18,6 @@ from piste import slalom
 from piste.errors import need
 from piste.evaluation import interval
 from piste.show.canvas import panels
-from piste.studies import additive
 from piste.studies.base import Findings, Study, Table, Work
 from piste.studies.synthetic import (
     ADDITIVE,
@@ -26,7 +25,8 @@ from piste.studies.synthetic import (
     MOST_WORDS,
     Recipe,
     answers,
-    draw_lengths,
+    by_model,
+    draw_texts,
     train_additive,
 )
 
@@ -48,13 +48,7 @@ class Surrogates(Study):
 
     def run(self, work: Work) -> Findings:
         """Ask, fit, and judge by texts that were not fitted to."""
-        depths = (1, 2) if work.quick else (1, 2, 6, 12)
-        found: dict[tuple[str, int], Any] = {}
-        work.plan(len(KINDS) * len(depths))
-        for kind in KINDS:
-            for layers in depths:
-                recipe = additive.STUDY.recipe(kind, layers, work)
-                found[kind, layers] = work.part(recipe.name, partial(self.measure, recipe, work))
+        found = by_model(work, self.measure)
         first = [
             all(np.mean(one["SLALOM"]) < np.mean(one[form]) for form in FORMS[:2])
             for one in found.values()
@@ -79,10 +73,8 @@ class Surrogates(Study):
         classifier = train_additive(recipe, work.models)
         rng = np.random.default_rng([work.seed, 2])
         fitted, judged = (600, 300) if work.quick else (5000, 1000)
-        lengths = draw_lengths(fitted + judged, rng)
-        drawn = [rng.integers(0, len(ADDITIVE), length) for length in lengths]
-        words = list(ADDITIVE)
-        said = answers(classifier, [" ".join(words[word] for word in one) for one in drawn])
+        drawn, texts = draw_texts(fitted + judged, rng)
+        said = answers(classifier, texts)
         counts, places = _counts(drawn), _places(drawn)
         some, rest = slice(fitted), slice(fitted, None)
         predicted = {

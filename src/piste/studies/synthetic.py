@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from transformers import (
 import piste
 from piste.classifiers import Classifier
 from piste.engine import Engine
+from piste.studies.base import Work
 
 Floats = NDArray[np.float64]
 
@@ -70,6 +72,17 @@ def draw_lengths(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.maximum(rng.binomial(MOST_WORDS, 0.5, count), 1)
 
 
+def draw_texts(count: int, rng: np.random.Generator) -> tuple[list[NDArray[np.int64]], list[str]]:
+    """Texts of random words, as numbers of words and as they are read.
+
+    >>> draw_texts(1, np.random.default_rng(7))[1]
+    ['perfect bad best ok bad movie the watch movie bad worst the good bad we ok']
+    """
+    words = list(ADDITIVE)
+    drawn = [rng.integers(0, len(words), length) for length in draw_lengths(count, rng)]
+    return drawn, [" ".join(words[word] for word in one) for one in drawn]
+
+
 def answers(classifier: Classifier, texts: Sequence[str]) -> Floats:
     """Log-odds of the second class for every text."""
     subjects = [classifier.subject(text) for text in texts]
@@ -95,6 +108,21 @@ def train_additive(recipe: Recipe, folder: Path) -> Classifier:
         _tokenizer(recipe.kind, words).save_pretrained(own)
         (own / "recipe.json").write_text(json.dumps(asdict(recipe)), encoding="utf-8")
     return piste.load(str(own), name=f"{recipe.kind}, {recipe.layers} layers")
+
+
+def by_model(
+    work: Work, measure: Callable[[Recipe, Work], dict[str, Any]]
+) -> dict[tuple[str, int], Any]:
+    """What is measured of every kind and depth; small, short and shallow models if quick."""
+    depths = (1, 2) if work.quick else (1, 2, 6, 12)
+    small = {"width": 32, "heads": 2, "steps": 250, "batch": 64} if work.quick else {}
+    found: dict[tuple[str, int], Any] = {}
+    work.plan(len(KINDS) * len(depths))
+    for kind in KINDS:
+        for layers in depths:
+            recipe = Recipe(kind, layers, seed=work.seed, **small)
+            found[kind, layers] = work.part(recipe.name, partial(measure, recipe, work))
+    return found
 
 
 def _model(recipe: Recipe, words: Sequence[str]) -> Any:
