@@ -22,6 +22,12 @@ def study(
     folder: Annotated[Path, typer.Option(help="Where results and trained models go.")] = Path(
         "piste-studies"
     ),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of data sets, for full runs on real texts.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Folder of pretrained models, a folder each.")
+    ] = None,
     seed: common.Seed = 0,
     as_json: common.AsJson = False,
 ) -> None:
@@ -34,7 +40,7 @@ def study(
     if name is None:
         raise PisteError("Which study? Name one of: " + ", ".join(studies.names()) + ".")
     common.start()
-    found = studies.run(name, folder, quick=quick, seed=seed)
+    found = studies.run(name, folder, quick=quick, seed=seed, data=data, weights=weights)
     own = folder / f"{name}{'-quick' * quick}"
     if as_json:
         claims = [dict(zip(("paper", "ours", "it"), one, strict=True)) for one in found.claims]

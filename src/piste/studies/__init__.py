@@ -36,17 +36,24 @@ def run(
     *,
     quick: bool = False,
     seed: int = 0,
+    data: str | Path | None = None,
+    weights: str | Path | None = None,
     progress: ProgressOption = None,
 ) -> Findings:
     """Run a study, or what is left of it, and write its table, figure and numbers.
 
     They go to a folder of the study's name within ``folder``, trained models to ``models`` beside
-    it. What was measured before with the same settings is not measured again.
+    it. What was measured before with the same settings is not measured again. Full runs on real
+    texts read them from the folder ``data``, and pretrained weights from folders in ``weights``.
     """
     if name not in _STUDIES:
         raise PisteError(f"No study is called {name!r}: choose {', '.join(_STUDIES)}.")
     study: Study = import_module(f"piste.studies.{name.replace('-', '_')}").STUDY
-    with Work.on(Path(folder), study, quick=quick, seed=seed, progress=progress) as work:
+    given = {
+        "data": None if data is None else Path(data),
+        "weights": None if weights is None else Path(weights),
+    }
+    with Work.on(Path(folder), study, quick=quick, seed=seed, progress=progress, **given) as work:
         findings = study.run(work)
     findings.write(work.folder)
     return findings

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from matplotlib.figure import Figure
 
@@ -48,18 +48,40 @@ class Work:
     seed: int
     parts: dict[str, Any]
     progress: Progress
+    data: Path | None = None
+    """Where the data sets are, if the user has them; never needed for a quick run."""
+    weights: Path | None = None
+    """Where pretrained weights are, a folder each, if the user has them."""
 
     @staticmethod
     @contextmanager
     def on(
-        folder: Path, study: Study, *, quick: bool, seed: int, progress: ProgressOption
+        folder: Path,
+        study: Study,
+        *,
+        quick: bool,
+        seed: int,
+        progress: ProgressOption,
+        data: Path | None = None,
+        weights: Path | None = None,
     ) -> Iterator[Work]:
         """Begin or take up a run; settings and scale are part of where it is kept."""
         own = make_folder(folder / f"{study.name}{'-quick' * quick}")
+        kept = make_folder(folder / "models")
         with _Parts(progress) as shown:
-            yield Work(
-                own, make_folder(folder / "models"), quick, seed, _read(own / "parts.jsonl"), shown
+            parts = _read(own / "parts.jsonl")
+            yield Work(own, kept, quick, seed, parts, shown, data, weights)
+
+    def need(self, name: str, of: Literal["data", "weights"]) -> Path:
+        """A file of the data, or a folder of weights, that a full run can't do without."""
+        where: Path | None = getattr(self, of)
+        if where is None or not (where / name).exists():
+            came = "it was not given" if where is None else f"{where} has no {name}"
+            raise PisteError(
+                f"A full run needs {name} in the folder that --{of} names, and {came}: name the "
+                "folder, or add --quick for a run with what is bundled."
             )
+        return where / name
 
     def plan(self, steps: int) -> None:
         """Say how many parts there will be."""
