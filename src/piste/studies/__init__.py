@@ -16,6 +16,10 @@ from piste.studies.base import Findings, Study, Work
 _STUDIES = {
     "additive": "figure 3: transformers that learned from additive data are not additive",
     "surrogates": "table 6, figure 4: linear, GAM and SLALOM fitted to those transformers",
+    "naive-bayes": "table 2a: scores held against counted words",
+    "human-attention": "table 2b: scores held against the words people marked",
+    "faithfulness": "tables 2c, 9: deletion and insertion, SLALOM beside LIME, SHAP, gradients",
+    "non-transformer": "table 10: a network that reads TF-IDF weights",
 }
 """What each shows, by its name; its module has the same name."""
 

@@ -83,6 +83,15 @@ class Work:
             )
         return where / name
 
+    def command(self, name: str) -> str:
+        """What was typed for it, but for the places of this machine."""
+        parts = [f"piste study {name}"]
+        parts += ["--quick"] * self.quick
+        parts += [] if self.seed == 0 else [f"--seed {self.seed}"]
+        if not self.quick:
+            parts += [f"--{of} {of.upper()}" for of in ("data", "weights") if getattr(self, of)]
+        return " ".join(parts)
+
     def plan(self, steps: int) -> None:
         """Say how many parts there will be."""
         self.progress.plan(steps)
