@@ -89,8 +89,8 @@ def _plain(thing: Any) -> Any:
     return numbers(thing) if isinstance(thing, (float, np.generic)) else str(thing)
 
 
-def _meta(e: Explanation) -> dict[str, Any]:
-    """Everything that is not one number per unit."""
+def describe(e: Explanation) -> dict[str, Any]:
+    """Everything that is not one number per unit, as JSON can hold it."""
     return {
         "piste": FORMAT,
         "method": e.method,
@@ -138,7 +138,7 @@ def _input(data: Any) -> Input:
 
 def to_json(e: Explanation, path: str | Path | None = None) -> str:
     """The whole explanation as one JSON object."""
-    data = _meta(e)
+    data = describe(e)
     data["units"] = [{name: getattr(unit, name) for name in _UNIT_COLUMNS} for unit in e.units]
     data["scores"] = {name: numbers(array) for name, array in e.scores.items()}
     data["errors"] = {name: numbers(array) for name, array in e.errors.items()}
@@ -221,7 +221,7 @@ def from_json(text: str) -> Explanation:
 # -- tables --------------------------------------------------------------------------------------
 
 
-def _columns(e: Explanation) -> dict[str, list[Any]]:
+def unit_columns(e: Explanation) -> dict[str, list[Any]]:
     """Unit columns, then ``score`` and ``score_error``; class-wise ones as ``score[label]``."""
     columns: dict[str, list[Any]] = {
         name: [getattr(unit, name) for unit in e.units] for name in _UNIT_COLUMNS
@@ -239,7 +239,8 @@ def _columns(e: Explanation) -> dict[str, list[Any]]:
     return columns
 
 
-def _from_columns(meta: Mapping[str, Any], columns: Mapping[str, list[Any]]) -> Explanation:
+def from_columns(meta: Mapping[str, Any], columns: Mapping[str, list[Any]]) -> Explanation:
+    """The explanation that :func:`describe` and :func:`unit_columns` tell of."""
     kinds = (str, int, int, int, int)
     rows = zip(*(columns[name] for name in _UNIT_COLUMNS), strict=True)
     units = [Unit(*(kind(cell) for kind, cell in zip(kinds, row, strict=True))) for row in rows]
@@ -264,8 +265,8 @@ def _from_columns(meta: Mapping[str, Any], columns: Mapping[str, list[Any]]) -> 
 def to_frame(e: Explanation) -> pandas.DataFrame:
     """A table with one row per unit; ``attrs["piste"]`` holds the rest."""
     pandas = need("pandas", "tables", "A DataFrame")
-    frame = pandas.DataFrame(_columns(e))
-    frame.attrs[_META] = json.dumps(_meta(e), ensure_ascii=False)
+    frame = pandas.DataFrame(unit_columns(e))
+    frame.attrs[_META] = json.dumps(describe(e), ensure_ascii=False)
     return frame
 
 
@@ -274,13 +275,13 @@ def from_frame(frame: pandas.DataFrame) -> Explanation:
     if _META not in frame.attrs:
         raise PisteError("This table was not made from an explanation: attrs['piste'] is missing.")
     columns = {str(name): frame[name].tolist() for name in frame.columns}
-    return _from_columns(json.loads(frame.attrs[_META]), columns)
+    return from_columns(json.loads(frame.attrs[_META]), columns)
 
 
 def to_csv(e: Explanation, path: str | Path) -> None:
     """A CSV file, numbers to full precision."""
-    columns = _columns(e)
-    columns[_META] = [json.dumps(_meta(e), ensure_ascii=False)] + [""] * (len(e) - 1)
+    columns = unit_columns(e)
+    columns[_META] = [json.dumps(describe(e), ensure_ascii=False)] + [""] * (len(e) - 1)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
@@ -299,7 +300,7 @@ def _from_csv(text: str) -> Explanation:
     for name, cells in columns.items():
         if name not in (*_UNIT_COLUMNS, _META):
             columns[name] = [float(cell) if cell else float("nan") for cell in cells]
-    return _from_columns(json.loads(columns[_META][0]), columns)
+    return from_columns(json.loads(columns[_META][0]), columns)
 
 
 def to_parquet(e: Explanation, path: str | Path) -> None:

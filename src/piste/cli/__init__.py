@@ -1,4 +1,4 @@
-"""The command line: explain, compare, evaluate, concepts, study, demo, what to choose from."""
+"""The command line: one module per command, or per few that belong together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from piste.cli import concepts, demo, evaluate, explain, study
+from piste.cli import concepts, corpus, demo, evaluate, explain, study
 from piste.cli.common import err, out
 from piste.errors import PisteError
 
@@ -25,6 +25,7 @@ for command in (
     explain.compare,
     evaluate.evaluate,
     concepts.concepts,
+    corpus.corpus,
     study.study,
     demo.demo,
     demo.models,

@@ -99,6 +99,15 @@ def pace_of(classifier: Classifier) -> Pace:
     return pace
 
 
+def hold_pace(classifier: Classifier) -> None:
+    """From now on the same questions make the same batches, whatever the clock says.
+
+    Sums of other batches are rounded otherwise, so this is what makes a run that was stopped and
+    taken up again equal to one that was not, to the last bit.
+    """
+    _PACES[classifier] = Pace(min(classifier.budget, _FIRST), calibrate=False)
+
+
 def longest_first(questions: Sequence[Question]) -> list[Question]:
     """Sorting keeps padding small, and the longest find out at once whether memory suffices."""
     lengths = np.array([question.length for question in questions])

@@ -9,8 +9,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
+from rich.text import Text
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,10 +30,23 @@ is called with the questions answered and planned so far."""
 PATIENCE = 2.0
 
 
+class _Rate(ProgressColumn):
+    """How many in a second."""
+
+    def __init__(self, counted: str) -> None:
+        super().__init__()
+        self._counted = counted
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:.1f} {self._counted}/s")
+
+
 class Progress:
     """Counts what is done against what is planned, and shows it if it takes long."""
 
     title = "asking the model"
+    counted = ""
+    """What is counted, where its rate is worth showing."""
 
     def __init__(self, option: ProgressOption = None) -> None:
         self._call = option if callable(option) else None
@@ -72,6 +93,7 @@ class Progress:
                 TextColumn(self.title),
                 BarColumn(),
                 MofNCompleteColumn(),
+                *([_Rate(self.counted)] if self.counted else []),
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
                 transient=True,

@@ -1,0 +1,133 @@
+"""Which rows can be explained: a document, or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from piste.corpus.rows import Row
+from piste.errors import PisteError, shorten
+
+MOST_CHARACTERS = 200_000
+"""Longer texts are no documents but files that slipped in, and would hold up all others."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold what."""
+
+    text: str = "text"
+    pair: str | None = None
+    id: str | None = None
+    keep: tuple[str, ...] = ()
+    """Columns that are copied to the results, to filter and group by."""
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """All of them, each once."""
+        named = (self.text, self.pair, self.id, *self.keep)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text, or a pair of texts, of a corpus."""
+
+    number: int
+    """Counted over all rows of all files, bad ones too."""
+    source: str
+    text: str
+    pair: str | None = None
+    id: str | None = None
+    kept: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def input(self) -> str | tuple[str, str]:
+        return self.text if self.pair is None else (self.text, self.pair)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A row that is no document."""
+
+    number: int
+    source: str
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a line of the errors file has it."""
+        return {"document": self.number, "source": self.source, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows that are explained together and stored as one part: all or nothing."""
+
+    number: int
+    documents: tuple[Document, ...]
+    refused: tuple[Refused, ...]
+
+    def __len__(self) -> int:
+        return len(self.documents) + len(self.refused)
+
+
+def blocks(rows: Iterable[Row], columns: Columns, size: int) -> Iterator[Block]:
+    """The rows in blocks of ``size``, always the same ones.
+
+    >>> rows = [Row(f"few.csv:{n}", {"text": text}) for n, text in enumerate(("one", "", "two"))]
+    >>> [(len(block.documents), len(block.refused)) for block in blocks(rows, Columns(), 2)]
+    [(1, 1), (1, 0)]
+    """
+    numbered = enumerate(rows)
+    number = 0
+    while some := list(islice(numbered, size)):
+        checked = [check(place, row, columns) for place, row in some]
+        documents = tuple(one for one in checked if isinstance(one, Document))
+        refused = tuple(one for one in checked if isinstance(one, Refused))
+        yield Block(number, documents, refused)
+        number += 1
+
+
+def check(number: int, row: Row, columns: Columns) -> Document | Refused:
+    """The document in a row, or why there is none."""
+    if row.problem:
+        return Refused(number, row.source, row.problem)
+    try:
+        text = _text(row.cells, columns.text)
+        pair = None if columns.pair is None else _text(row.cells, columns.pair)
+    except PisteError as problem:
+        return Refused(number, row.source, str(problem))
+    own = None if columns.id is None else row.cells.get(columns.id)
+    kept = {name: row.cells.get(name) for name in columns.keep}
+    return Document(number, row.source, text, pair, None if own is None else str(own), kept)
+
+
+def _text(cells: Mapping[str, Any], column: str) -> str:
+    text = cells.get(column)
+    if text is None:
+        raise PisteError(f"no {column!r}" if column not in cells else "empty")
+    if isinstance(text, bytes):
+        raise PisteError("bytes, not text")
+    if not isinstance(text, str):
+        raise PisteError(f"not text but {type(text).__name__}: {shorten(text)}")
+    if not text.strip():
+        raise PisteError("empty")
+    if len(text) > MOST_CHARACTERS:
+        raise PisteError(f"too long: {len(text):,} characters, at most {MOST_CHARACTERS:,}")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as problem:
+        raise PisteError(f"not UTF-8 (sign {problem.start})") from problem
+    return text
+
+
+def check_kept(keep: Sequence[str], taken: Iterable[str]) -> None:
+    """Refuse columns to keep whose names the results need themselves."""
+    for name in keep:
+        if name in set(taken):
+            raise PisteError(
+                f"The column {name!r} can't be kept, because results have one of that name: "
+                "rename it in the input."
+            )

@@ -1,0 +1,148 @@
+"""What a corpus run is to do, in a form that another process can be handed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from piste.classifiers import Classifier, load
+from piste.corpus.documents import Block, Columns, Document, Refused, blocks, check_kept
+from piste.corpus.folder import FORMAT
+from piste.corpus.parts import DOCUMENT_COLUMNS, Part, make_part
+from piste.corpus.rows import Source, check_columns, read_rows, sources
+from piste.engine.batching import hold_pace
+from piste.errors import PisteError
+from piste.explaining import explain
+from piste.explanation import Explanation
+from piste.methods import make
+from piste.methods.base import check_count
+
+BLOCK = 128
+"""Rows that share their questions and are stored together."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Input, model and method of a run."""
+
+    input: str
+    model: Any
+    """What :func:`piste.load` takes; for more than one process, a name or a folder."""
+    columns: Columns = field(default_factory=Columns)
+    method: str = "slalom"
+    how: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :func:`piste.explain`."""
+    runtime: str = "torch"
+    block: int = BLOCK
+
+    def __post_init__(self) -> None:
+        check_count("block", self.block)
+        check_kept(self.columns.keep, DOCUMENT_COLUMNS)
+        own = ("target", "units", "seed", "long", "removal", "cache")
+        options = {name: value for name, value in self.how.items() if name not in own}
+        if options.get("samples", 0) is None:
+            del options["samples"]
+        make(self.method, options)  # refused here, before anything is read
+
+    def files(self) -> list[Source]:
+        """The files, checked for their columns."""
+        found = sources(self.input)
+        named = (self.columns.text, self.columns.pair, self.columns.id, *self.columns.keep)
+        check_columns(found, [name for name in named if name is not None])
+        return found
+
+    def blocks(self, files: Sequence[Source]) -> Iterator[Block]:
+        """The rows of the files in blocks."""
+        return blocks(read_rows(files, self.columns.wanted), self.columns, self.block)
+
+    def load(self) -> Classifier:
+        """The classifier, with batches that are always the same."""
+        classifier = load(self.model, runtime=self.runtime)
+        hold_pace(classifier)
+        return classifier
+
+    def manifest(self, classifier: Classifier, files: Sequence[Source]) -> dict[str, Any]:
+        """What results will be results of."""
+        settings = {
+            "method": self.method,
+            "runtime": self.runtime,
+            "block": self.block,
+            "columns": asdict(self.columns),
+            **{name: value for name, value in self.how.items() if name != "cache"},
+        }
+        packages = ("piste", "torch", "transformers", "numpy")
+        return {
+            "piste_corpus": FORMAT,
+            "input": [{"file": source.name, "bytes": source.size()} for source in files],
+            "classifier": classifier.describe(),
+            "fingerprint": classifier.fingerprint() or classifier.name,
+            "settings": settings,
+            "versions": {name: version(name) for name in packages},
+        }
+
+
+def explain_block(plan: Plan, classifier: Classifier, block: Block) -> tuple[Part, float]:
+    """A block's part, and the seconds it took."""
+    start = time.perf_counter()
+    explained, failed = _explain(plan, classifier, block.documents)
+    refused = sorted((*block.refused, *failed), key=lambda one: one.number)
+    part = make_part(block, explained, refused, plan.columns.keep)
+    return part, time.perf_counter() - start
+
+
+Explained = list[tuple[Document, Explanation]]
+
+
+def _explain(
+    plan: Plan, classifier: Classifier, documents: Sequence[Document]
+) -> tuple[Explained, list[Refused]]:
+    """All at once; if that can't be, without those that can't be read, or one after the other."""
+    if not documents:
+        return [], []
+    try:
+        return _together(plan, classifier, documents), []
+    except PisteError:
+        good, refused = _readable(plan, classifier, documents)
+    if refused and good:
+        try:
+            return _together(plan, classifier, good), refused
+        except PisteError:
+            pass
+    explained: Explained = []
+    for document in good:
+        try:
+            explained += _together(plan, classifier, [document])
+        except PisteError as problem:
+            refused.append(_refusal(document, problem))
+    return explained, refused
+
+
+def _together(plan: Plan, classifier: Classifier, documents: Sequence[Document]) -> Explained:
+    inputs = [document.input for document in documents]
+    found = explain(classifier, inputs, method=plan.method, progress=False, **plan.how)
+    return list(zip(documents, found, strict=True))
+
+
+def _readable(
+    plan: Plan, classifier: Classifier, documents: Sequence[Document]
+) -> tuple[list[Document], list[Refused]]:
+    """Those the classifier can read, and why it can't read the others."""
+    how = {name: plan.how[name] for name in ("units", "removal") if name in plan.how}
+    long = plan.how.get("long", "error")
+    good, refused = [], []
+    for document in documents:
+        try:
+            subject = classifier.subject(document.input, long=long, **how)
+            subject.encode_all([subject.whole])
+            good.append(document)
+        except PisteError as problem:
+            refused.append(_refusal(document, problem))
+    return good, refused
+
+
+def _refusal(document: Document, problem: Exception) -> Refused:
+    reason = str(problem).removeprefix("Input 0: ")
+    return Refused(document.number, document.source, reason)
