@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from piste.cli import concepts, corpus, demo, evaluate, explain, study
+from piste.cli import concepts, corpus, demo, evaluate, explain, query, study
 from piste.cli.common import err, out
 from piste.errors import PisteError
 
@@ -26,6 +26,7 @@ for command in (
     evaluate.evaluate,
     concepts.concepts,
     corpus.corpus,
+    query.query,
     study.study,
     demo.demo,
     demo.models,

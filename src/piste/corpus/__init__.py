@@ -2,16 +2,19 @@
 
 from piste.corpus.documents import Columns
 from piste.corpus.folder import Counts, errors, read_manifest
+from piste.corpus.querying import Answer, query
 from piste.corpus.reading import explanations
 from piste.corpus.running import Estimate, estimate, run
 
 __all__ = [
+    "Answer",
     "Columns",
     "Counts",
     "Estimate",
     "errors",
     "estimate",
     "explanations",
+    "query",
     "read_manifest",
     "run",
 ]

@@ -103,7 +103,7 @@ class Faithfulness(Study):
     def measure(self, name: str, load: Any, work: Work) -> dict[str, Any]:
         """Both areas of all scores, review by review."""
         classifier = load()
-        samples = 150 if work.quick else 500
+        samples = 150 if work.quick else 300
         found = judge(
             work, name, classifier, _data(work), COLUMNS, "deletion,insertion,fidelity", samples
         )
@@ -116,7 +116,7 @@ def _data(work: Work) -> list[Example]:
     if work.quick:
         return made_up(6, seed=work.seed + 1)
     path = work.need("imdb.parquet", "data")
-    return read_data(path, split="test", examples=20, seed=work.seed, words=(0, 150))
+    return read_data(path, split="test", examples=16, seed=work.seed, words=(0, 130))
 
 
 STUDY = Faithfulness()

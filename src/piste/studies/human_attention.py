@@ -77,7 +77,7 @@ class HumanAttention(Study):
     def measure(self, row: str, load: Any, words: int, work: Work) -> dict[str, Any]:
         """Areas of all scores, review by review."""
         classifier = load()
-        samples = 150 if work.quick else 300
+        samples = 150 if work.quick else 200
         found = judge(work, row, classifier, _data(work, words), COLUMNS, "rationale", samples)
         if words == _SIZES[0]:
             path = work.need("yelp_polarity.parquet", "data")
@@ -97,7 +97,7 @@ def _data(work: Work, words: int) -> list[Example]:
         seed=work.seed,
     )
     marked = [one for one in examples if any(getattr(one.rationale, "marks", ()))]
-    return marked[:24]
+    return marked[:12]
 
 
 STUDY = HumanAttention()

@@ -156,10 +156,11 @@ def table(
     figure: str,
     columns: Sequence[str],
     paper: Mapping[str, Sequence[str]],
+    digits: int = 2,
 ) -> Table:
     """Ours by row, and the paper's rows below; theirs have a cell for every column."""
     rows = [
-        (row, *(shown(average(one, column, figure)) for column in columns))
+        (row, *(shown(average(one, column, figure), digits) for column in columns))
         for row, one in found.items()
     ]
     rows += [(f"*paper: {row}*", *cells) for row, cells in paper.items()]

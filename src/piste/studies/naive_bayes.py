@@ -66,7 +66,7 @@ class AgreementWithNaiveBayes(Study):
         """Correlations of all scores, text by text."""
         classifier = load()
         texts, labelled = _data(work)
-        samples = 300 if work.quick else 1000
+        samples = 200 if work.quick else 500
         found = judge(
             work, name, classifier, texts, COLUMNS, "naive_bayes", samples, labelled=labelled
         )
@@ -80,7 +80,7 @@ def _data(work: Work) -> tuple[list[Example], list[Example]]:
     if work.quick:
         return made_up(6, seed=work.seed + 1), made_up(600, seed=work.seed)
     path = work.need("imdb.parquet", "data")
-    texts = read_data(path, split="test", examples=40, seed=work.seed, words=(0, 200))
+    texts = read_data(path, split="test", examples=30, seed=work.seed, words=(0, 150))
     return texts, read_data(path, split="train", shuffle=False)
 
 

@@ -25,8 +25,9 @@ from piste.studies.judged import draw, judge, lead, shown, table, verdict
 from piste.studies.reviews import LABELS, balanced, made_up
 
 COLUMNS = ("lin.", "lin., short", "LIME", "SHAP")
-_PAPER_DELETION = {"TF-IDF network": ("", "0.960", "0.948", "0.802")}
-_PAPER_INSERTION = {"TF-IDF network": ("", "0.0039", "0.0053", "0.0120")}
+# The paper's figures.
+_DELETION = {"TF-IDF network": ("", "0.960", "0.948", "0.802")}
+_INSERTION = {"TF-IDF network": ("", "0.0039", "0.0053", "0.0120")}
 _LARGEST_VOCABULARY = 10_000
 _WIDTH = 64
 _BATCH = 64
@@ -51,8 +52,8 @@ class NonTransformer(Study):
             self.title,
             work.command(self.name),
             [
-                table("Deletion, higher is better", found, "aopc", COLUMNS, _PAPER_DELETION),
-                table("Insertion, lower is better", found, "insertion", COLUMNS, _PAPER_INSERTION),
+                table("Deletion, higher is better", found, "aopc", COLUMNS, _DELETION, 3),
+                table("Insertion, lower is better", found, "insertion", COLUMNS, _INSERTION, 4),
                 table("R² over removals of all sizes", found, "r2_all", COLUMNS, {}),
             ],
             [
