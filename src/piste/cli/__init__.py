@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from piste.cli import concepts, corpus, demo, evaluate, explain, query, study
+from piste.cli import concepts, corpus, demo, evaluate, explain, query, study, vocabulary
 from piste.cli.common import err, out
 from piste.errors import PisteError
 
@@ -27,6 +27,7 @@ for command in (
     concepts.concepts,
     corpus.corpus,
     query.query,
+    vocabulary.vocabulary,
     study.study,
     demo.demo,
     demo.models,

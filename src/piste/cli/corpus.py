@@ -35,6 +35,12 @@ def corpus(
     removal: common.Removal = "delete",
     long: common.Long = "truncate",
     seed: common.Seed = 0,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="A file of piste vocabulary to begin with.")
+    ] = None,
+    refine: Annotated[
+        int | None, typer.Option(help="With a vocabulary: questions about each document.")
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", help="The method's own, as name=value.")
     ] = None,
@@ -58,6 +64,11 @@ def corpus(
     given = {"target": target, "units": units, "samples": common.read_samples(samples)}
     how |= {name: value for name, value in given.items() if value is not None}
     how |= {"removal": removal, "long": long, "seed": seed}
+    if vocabulary is not None:
+        method = "vocabulary"
+        how |= {"table": str(vocabulary.resolve()), "refine": refine or 0}
+    elif refine is not None:
+        raise PisteError("--refine improves what a vocabulary says: give one by --vocabulary.")
     common.start()
     from piste import corpus as library
 

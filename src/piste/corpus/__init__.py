@@ -5,6 +5,7 @@ from piste.corpus.folder import Counts, errors, read_manifest
 from piste.corpus.querying import Answer, query
 from piste.corpus.reading import explanations
 from piste.corpus.running import Estimate, estimate, run
+from piste.corpus.sampled import vocabulary
 
 __all__ = [
     "Answer",
@@ -17,4 +18,5 @@ __all__ = [
     "query",
     "read_manifest",
     "run",
+    "vocabulary",
 ]

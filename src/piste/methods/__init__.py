@@ -27,11 +27,13 @@ from piste.methods.partition_shap import PartitionShapMethod
 from piste.methods.permutation_shap import PermutationShapMethod
 from piste.methods.slalom import SlalomMethod
 from piste.methods.smoothgrad import SmoothGrad
+from piste.methods.vocabulary import VocabularyMethod
 
 METHODS: Mapping[str, type[Any]] = {
     method.name: method
     for method in (
         SlalomMethod,
+        VocabularyMethod,
         LimeMethod,
         KernelShapMethod,
         PartitionShapMethod,

@@ -97,7 +97,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[str] = "answers"
-    """What it asks of a classifier: "answers" is enough for a black box, "gradients" is not."""
+    """What it can't do without: "answers" is enough for a black box, "gradients" is not."""
     about: ClassVar[str]
     """One line for lists."""
     paper: ClassVar[str] = ""

@@ -1,0 +1,87 @@
+"""The command ``piste vocabulary``: what the words of a corpus say and weigh."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from piste.cli import common
+
+_SHOWN = 10
+
+
+def vocabulary(
+    input: Annotated[
+        Path, typer.Argument(help="A .csv, .tsv, .jsonl or .parquet file, or a folder of them.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .parquet file it is written to.")],
+    model: common.Model = "piste:reviews",
+    target: common.Target = None,
+    documents: Annotated[int, typer.Option(help="How many documents to ask about.")] = 2000,
+    questions: Annotated[int, typer.Option(help="Questions about each of them.")] = 3,
+    units: common.Units = None,
+    text_column: Annotated[str, typer.Option(help="The column with the texts.")] = "text",
+    seed: common.Seed = 0,
+    runtime: common.Runtime = "torch",
+    as_json: common.AsJson = False,
+) -> None:
+    """Fit one SLALOM to a whole corpus: a value and an importance for every word in it."""
+    common.start()
+    from piste import corpus
+
+    found = corpus.vocabulary(
+        input,
+        model,
+        target=target,
+        documents=documents,
+        questions=questions,
+        units=units,
+        columns=corpus.Columns(text_column),
+        seed=seed,
+        runtime=runtime,
+    )
+    found.to_parquet(out)
+    rows = ranked(found)
+    if as_json:
+        about = {name: found.about[name] for name in ("target", "documents", "questions", "r2")}
+        typer.echo(json.dumps({"file": str(out), "words": len(found), **about, **rows}))
+        return
+    _show(found, rows)
+    common.err.print(f"written: {out}", highlight=False)
+
+
+def ranked(found: Any) -> dict[str, list[dict[str, Any]]]:
+    """The words that do most for and against the target."""
+    table = found.table()
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    least = max(3, found.about["documents"] // 200)
+    usual = sorted(
+        (row for row in rows if row["documents"] >= least), key=lambda row: row["effect"]
+    )
+    return {"for": usual[::-1][:_SHOWN], "against": usual[:_SHOWN]}
+
+
+def _show(found: Any, rows: dict[str, list[dict[str, Any]]]) -> None:
+    about = found.about
+    common.out.print(
+        f"{len(found):,} words of {about['documents']:,} documents, {about['questions']:,} "
+        f"questions; R² {about['r2']:.2f} on documents it was not fitted to",
+        highlight=False,
+    )
+    for side, chosen in rows.items():
+        columns = ("effect", "alone", "value", "importance", "documents")
+        shown = Table(f"{side} the {about['target']}", *columns)
+        for row in chosen:
+            shown.add_row(
+                row["word"].replace("[", "\\["),
+                f"{row['effect']:+.2f} ± {row['effect_error']:.2f}",
+                f"{row['alone']:+.2f}",
+                f"{row['value']:+.1f}",
+                f"{row['importance']:+.1f}",
+                str(row["documents"]),
+            )
+        common.out.print(shown)
