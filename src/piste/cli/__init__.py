@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from piste.cli import concepts, corpus, demo, evaluate, explain, query, study, vocabulary
+from piste.cli import concepts, corpus, demo, evaluate, explain, query, study, vocabulary, words
 from piste.cli.common import err, out
 from piste.errors import PisteError
 
@@ -27,6 +27,8 @@ for command in (
     concepts.concepts,
     corpus.corpus,
     query.query,
+    words.words,
+    words.diff,
     vocabulary.vocabulary,
     study.study,
     demo.demo,

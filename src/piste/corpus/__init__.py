@@ -6,12 +6,18 @@ from piste.corpus.querying import Answer, query
 from piste.corpus.reading import explanations
 from piste.corpus.running import Estimate, estimate, run
 from piste.corpus.sampled import vocabulary
+from piste.corpus.words import Change, Word, clear, diff, disagreeing, words
 
 __all__ = [
     "Answer",
+    "Change",
     "Columns",
     "Counts",
     "Estimate",
+    "Word",
+    "clear",
+    "diff",
+    "disagreeing",
     "errors",
     "estimate",
     "explanations",
@@ -19,4 +25,5 @@ __all__ = [
     "read_manifest",
     "run",
     "vocabulary",
+    "words",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,25 +11,7 @@ from typing import Any
 from piste.corpus.folder import read_manifest
 from piste.errors import PisteError, need
 
-_LEAST = 3
-"""A word in fewer documents says little about the corpus."""
-_BY_WORD = f"""
-    SELECT target, lower(units.text) AS word, count(DISTINCT document) AS documents,
-           avg({{score}}) AS mean, stddev_samp({{score}}) / sqrt(count(*)) AS error
-    FROM units JOIN documents USING (document) WHERE regexp_matches(units.text, '\\w')
-    GROUP BY target, word HAVING count(DISTINCT document) >= {_LEAST}
-"""
-_OVER = "QUALIFY row_number() OVER (PARTITION BY target ORDER BY mean {}) <= 10 "
-_FIRST, _LAST = _OVER.format("DESC"), _OVER.format("ASC")
 READY: Mapping[str, tuple[str, str]] = {
-    "words": (
-        "words that speak for what is explained most, by their mean score",
-        _BY_WORD + _FIRST + "ORDER BY target, mean DESC",
-    ),
-    "against": (
-        "words that speak against it most",
-        _BY_WORD + _LAST + "ORDER BY target, mean",
-    ),
     "labels": (
         "how many documents have which label, and how sure the model is",
         "SELECT predicted, count(*) AS documents, avg(probability) AS probability, "
@@ -51,7 +34,6 @@ READY: Mapping[str, tuple[str, str]] = {
     ),
 }
 """Ready questions: what they ask, and how."""
-_SCORED = ("words", "against")
 
 
 @dataclass(frozen=True)
@@ -66,23 +48,34 @@ class Answer:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
+@contextmanager
+def connected(folder: str | Path) -> Iterator[Any]:
+    """DuckDB with the tables of a run."""
+    duckdb: Any = need("duckdb", "query", "Asking the results of a corpus run")
+    read_manifest(folder)
+    with duckdb.connect() as connection:
+        _views(connection, Path(folder))
+        yield connection
+
+
+def query_rows(connection: Any, sql: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """The rows of an answer."""
+    return list(connection.execute(sql, list(given)).fetchall())
+
+
 def query(folder: str | Path, sql: str) -> Answer:
     """The answer to a question in SQL, or to a ready one, by its name.
 
     The tables are ``documents`` (one row per document), ``units`` (one per unit) and ``errors``.
     """
-    duckdb: Any = need("duckdb", "query", "piste query")
-    read_manifest(folder)
-    base = Path(folder)
-    with duckdb.connect() as connection:
-        _views(connection, base)
+    with connected(folder) as connection:
         if sql in READY:
-            sql = _ready(connection, sql)
+            sql = READY[sql][1]
         try:
             found = connection.execute(sql)
             columns = [column[0] for column in found.description or ()]
             return Answer(columns, found.fetchall())
-        except duckdb.Error as problem:
+        except need("duckdb", "query", "piste query").Error as problem:
             raise PisteError(f"DuckDB can't answer this: {_first(problem)}") from problem
 
 
@@ -103,25 +96,6 @@ def _views(connection: Any, base: Path) -> None:
             "CREATE VIEW errors AS SELECT 0::BIGINT AS document, '' AS source, '' AS reason "
             "WHERE false"
         )
-
-
-def _ready(connection: Any, name: str) -> str:
-    """A ready question, about a score in the target's own numbers, or else the one that ranks.
-
-    Linear scores of SLALOM have a scale of their own in every text.
-    """
-    sql = READY[name][1]
-    if name not in _SCORED:
-        return sql
-    row = connection.execute("SELECT about ->> 'ranking' FROM documents LIMIT 1").fetchone()
-    names = [one[0] for one in connection.execute("DESCRIBE units").fetchall()]
-    score = "shapley" if "shapley" in names or row is None else row[0]
-    if score not in names:
-        raise PisteError(
-            f"The results have no single score {score!r} to sort words by, but "
-            f"{', '.join(names[7:])}: ask in SQL."
-        )
-    return sql.format(score=f'"{score}"')
 
 
 def _quoted(path: Path) -> str:

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 _PATH = ((0.1, 1e-3), (0.03, 3e-4), (0.01, 1e-4), (0.003, 3e-5), (0.001, 1e-5))
 """Ridges that are tried, from strong to weak, each beginning where the one before ended."""
 _HELD_OUT = 0.1
-_GROUPS = 5
+GROUPS = 5
 """Of documents, each left out once, for the standard errors."""
 _AGAIN = 40
 """Iterations of a fit that begins near its end."""
@@ -56,10 +56,10 @@ def fit_vocabulary(
     ):
         parts.append(part)
         owners += [number] * len(part.output)
-    if len(parts) < 2 * _GROUPS:
+    if len(parts) < 2 * GROUPS:
         raise PisteError(
             f"A vocabulary is fitted to many documents, but only {len(parts)} came: give at least "
-            f"{2 * _GROUPS}."
+            f"{2 * GROUPS}."
         )
     asked = gather(parts, len(words))
     slalom, ridge, r2 = _fit(asked, np.array(owners), seed)
@@ -175,14 +175,14 @@ def _errors(
     seed: int,
 ) -> dict[str, Floats]:
     """Delete-a-group jackknife over documents: what other documents would have said."""
-    group = np.random.default_rng([seed, 1]).integers(0, _GROUPS, int(owners.max()) + 1)[owners]
+    group = np.random.default_rng([seed, 1]).integers(0, GROUPS, int(owners.max()) + 1)[owners]
     fits = [
         fit_wide(asked.of(group != left), ridge, start=slalom, iterations=_AGAIN)
-        for left in range(_GROUPS)
+        for left in range(GROUPS)
     ]
 
     def error(numbers: Sequence[Floats]) -> Floats:
-        spread = np.var(np.stack(numbers), axis=0) * (_GROUPS - 1)
+        spread = np.var(np.stack(numbers), axis=0) * (GROUPS - 1)
         return np.asarray(np.sqrt(spread))
 
     return {

@@ -1,0 +1,105 @@
+"""The commands ``piste words`` and ``piste diff``: what words do in a corpus, and in another."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from piste.cli import common
+
+Least = Annotated[int, typer.Option(help="Only words in at least so many documents.")]
+Top = Annotated[int, typer.Option(help="How many words to show.")]
+Score = Annotated[
+    str | None, typer.Option(help="The score; default: Shapley values, or the one that ranks.")
+]
+
+
+def words(
+    folder: Annotated[Path, typer.Argument(help="The folder of a corpus run.")],
+    by: Annotated[str | None, typer.Option(help="Slice by this column, as predicted.")] = None,
+    score: Score = None,
+    least: Least = 5,
+    top: Top = 10,
+    as_json: common.AsJson = False,
+) -> None:
+    """Which words of a corpus speak for what, and which say much but weigh little."""
+    from piste.corpus.words import disagreeing
+    from piste.corpus.words import words as collect
+
+    rows = collect(folder, by=by, score=score, least=least)
+    if as_json:
+        typer.echo(json.dumps([vars(row) for row in rows], ensure_ascii=False))
+        return
+    for (target, part), own in groupby(rows, key=lambda row: (row.target, row.slice)):
+        chosen = list(own)
+        where = "" if part is None else f", {by} = {part}"
+        _show(f"for the {target}{where}", chosen[:top])
+        _show(f"against the {target}{where}", chosen[::-1][:top])
+    odd = disagreeing(rows, top)
+    if odd:
+        _show("say much and weigh little, or weigh much and say little", odd)
+
+
+def _show(title: str, rows: list[Any]) -> None:
+    shown = Table("word", "effect", "95 %", "value", "importance", "documents", title=title)
+    for row in rows:
+        shown.add_row(
+            row.word.replace("[", "\\["),
+            f"{row.effect:+.3g}",
+            f"{row.low:+.3g} to {row.high:+.3g}",
+            "" if row.value is None else f"{row.value:+.3g}",
+            "" if row.importance is None else f"{row.importance:+.2f}",
+            str(row.documents),
+        )
+    common.out.print(shown)
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(help="A corpus run, or a vocabulary.")],
+    after: Annotated[Path, typer.Argument(help="Another one: other texts, or another model.")],
+    score: Score = None,
+    least: Least = 5,
+    top: Top = 20,
+    as_json: common.AsJson = False,
+) -> None:
+    """Which words do something else in another corpus, or to another model."""
+    from piste.corpus.words import clear
+    from piste.corpus.words import diff as compare
+
+    changes = compare(before, after, score=score, least=least)
+    sure = clear(changes)
+    if as_json:
+        rows = [
+            {
+                "word": one.word,
+                "target": one.target,
+                "before": one.before.effect,
+                "after": one.after.effect,
+                "difference": one.difference,
+                "error": one.error,
+                "clear": one in sure,
+            }
+            for one in changes
+        ]
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    common.out.print(
+        f"{len(changes):,} words in both, {len(sure):,} of them clearly different (at most 5 % of "
+        "these by chance)",
+        highlight=False,
+    )
+    shown = Table("word", "before", "after", "difference", "clear")
+    for one in changes[:top]:
+        shown.add_row(
+            one.word.replace("[", "\\["),
+            f"{one.before.effect:+.3g}",
+            f"{one.after.effect:+.3g}",
+            f"{one.difference:+.3g} ± {one.error:.2g}",
+            "yes" if one in sure else "",
+        )
+    common.out.print(shown)

@@ -1,0 +1,101 @@
+"""Words put together over documents: by hand, by slice, and against another run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import piste
+from piste import PisteError, corpus
+from piste.corpus.words import Change, Word, clear
+from piste.studies.reviews import made_up
+from piste.vocabulary import fit_vocabulary
+from tests.cli.commands import run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("words")
+    rows = [{"text": one.text, "label": one.label} for one in made_up(24, seed=2)]
+    (base / "some.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    options = {"method": "occlusion", "columns": corpus.Columns(keep=("label",))}
+    corpus.run(base / "some.jsonl", "piste:reviews", base / "out", progress=False, **options)
+    return base / "out"
+
+
+def test_averages_are_those_by_hand(folder: Path) -> None:
+    """Of two classes everything counts for the second, whichever was explained."""
+    found = {one.word: one for one in corpus.words(folder, least=4)}
+    scores: dict[str, list[float]] = {}
+    for e in corpus.explanations(folder):
+        sign = 1 if e.target.indices[0] == 1 else -1
+        own: dict[str, list[float]] = {}
+        for unit, score in zip(e.units, e.score(), strict=True):
+            if any(letter.isalnum() for letter in unit.text):
+                own.setdefault(unit.text.lower(), []).append(sign * score)
+        for word, parts in own.items():
+            scores.setdefault(word, []).append(float(np.mean(parts)))
+    expected = {word: parts for word, parts in scores.items() if len(parts) >= 4}
+    assert set(found) == set(expected)
+    for word, parts in expected.items():
+        assert found[word].documents == len(parts)
+        assert found[word].effect == pytest.approx(np.mean(parts), abs=1e-5)
+        assert found[word].error == pytest.approx(
+            np.std(parts, ddof=1) / np.sqrt(len(parts)), abs=1e-5
+        )
+    assert {one.target for one in found.values()} == {"log-odds of 'positive'"}
+
+
+def test_slices_add_up(folder: Path) -> None:
+    whole = {one.word: one.documents for one in corpus.words(folder, least=1)}
+    parts = corpus.words(folder, by="label", least=1)
+    assert {one.slice for one in parts} == {"0", "1"}
+    for word, documents in whole.items():
+        assert documents == sum(one.documents for one in parts if one.word == word)
+    with pytest.raises(PisteError, match="no column 'topic' to slice by"):
+        corpus.words(folder, by="topic")
+    with pytest.raises(PisteError, match="no score 'magic'"):
+        corpus.words(folder, score="magic")
+
+
+def word(effect: float, error: float, documents: int = 30) -> Word:
+    return Word("w", "t", None, documents, effect, error)
+
+
+def test_only_what_is_more_than_chance_is_clear() -> None:
+    """Among a hundred words that differ by chance alone, hardly one is clear; a real one is."""
+    rng = np.random.default_rng(0)
+    noise = [Change(f"{n}", "t", word(0, 1), word(rng.normal() * 2**0.5, 1)) for n in range(100)]
+    assert len(clear(noise)) <= 1
+    real = Change("real", "t", word(0, 1), word(9, 1))
+    assert clear([*noise, real])[0] is real
+    few = Change("few", "t", word(0, 1, 2), word(9, 1, 2))
+    assert few.chance > 0.05
+    assert word(1, 0.5).low == pytest.approx(1 - 2.045 * 0.5, abs=1e-3)
+
+
+def test_runs_and_vocabularies_are_compared(folder: Path, tmp_path: Path, monkeypatch, capsys):
+    same = corpus.diff(folder, folder, least=3)
+    assert same
+    assert all(change.difference == 0 for change in same)
+    assert not corpus.clear(same)
+    other = piste.load("piste:reviews-gpt")
+    first = piste.load("piste:reviews")
+    texts = [one.text for one in made_up(40)]
+    for name, model in (("a", first), ("b", other)):
+        found = fit_vocabulary(model, [model.subject(text) for text in texts])
+        found.to_parquet(tmp_path / f"{name}.parquet")
+    code, out, _ = run(
+        monkeypatch, capsys, "diff", tmp_path / "a.parquet", tmp_path / "b.parquet", "--json"
+    )
+    assert code == 0
+    rows = json.loads(out)
+    assert any(row["word"] == "the" for row in rows)
+    code, out, _ = run(monkeypatch, capsys, "words", folder, "--by", "label", "--least", "3")
+    assert code == 0
+    assert "label = 1" in out
+    with pytest.raises(PisteError, match="no word in common"):
+        corpus.diff(folder, folder, least=1000)
