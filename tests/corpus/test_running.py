@@ -139,6 +139,14 @@ def test_folders_with_other_things_are_left_alone(out: Path) -> None:
     assert os.listdir(out) == ["thesis.txt"]
 
 
+def test_a_run_killed_before_it_began_is_no_other_thing(out: Path) -> None:
+    for kind in ("documents", "units", "errors"):
+        (out / kind).mkdir(parents=True)
+    (out / ".lock").touch()
+    (out / ".manifest.json.x1").write_text("{")
+    assert run(out).documents == len(TEXTS)
+
+
 def test_two_runs_can_not_write_to_one_folder(out: Path) -> None:
     pytest.importorskip("fcntl")
     from piste.corpus.folder import RunFolder

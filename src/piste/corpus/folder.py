@@ -18,6 +18,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 _MUST_AGREE = ("piste_corpus", "input", "fingerprint", "settings")
 """What a run that goes on must have in common with what is there."""
+_KINDS = ("documents", "units", "errors")
 _PART = re.compile(r"part-(\d+)\.parquet")
 
 
@@ -58,12 +59,12 @@ class RunFolder:
                 f"{str(path)!r} holds a run already: go on with it by --resume, or name another "
                 "folder."
             )
-        if before is None and folder.is_dir() and any(folder.iterdir()):
+        if before is None and folder.is_dir() and _has_other_things(folder):
             raise PisteError(
                 f"{str(path)!r} is not empty and holds no run: name an empty or a new folder."
             )
         with _alone(make_folder(folder)):
-            for kind in ("documents", "units", "errors"):
+            for kind in _KINDS:
                 make_folder(folder / kind)
             own = RunFolder(folder, dict(manifest))
             if before is not None:
@@ -74,9 +75,11 @@ class RunFolder:
 
     def _take_stock(self, before: Mapping[str, Any]) -> None:
         """What is there, and nothing of what was being written when the run stopped."""
-        for kind in ("documents", "units", "errors"):
+        for kind in _KINDS:
             for file in (self.path / kind).glob(".part-*"):
                 file.unlink()
+        for file in self.path.glob(f".{MANIFEST}*"):
+            file.unlink()
         for file in sorted((self.path / "documents").iterdir()):
             match = _PART.fullmatch(file.name)
             if match:
@@ -121,6 +124,16 @@ def errors(path: str | Path) -> Iterator[dict[str, Any]]:
         for line in file.read_text(encoding="utf-8").split("\n"):
             if line:
                 yield json.loads(line)
+
+
+def _has_other_things(folder: Path) -> bool:
+    """Whether there is more than a run leaves that was killed before it had a manifest."""
+    for file in folder.iterdir():
+        if file.name in _KINDS and file.is_dir() and not any(file.iterdir()):
+            continue
+        if not file.name.startswith((".lock", f".{MANIFEST}")):
+            return True
+    return False
 
 
 def _begun(folder: Path) -> dict[str, Any] | None:
