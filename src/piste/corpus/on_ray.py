@@ -8,7 +8,9 @@ costs the time of its block, and Ray gives that block to another.
 from __future__ import annotations
 
 import json
+import logging
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +24,9 @@ from piste.corpus.parts import Part
 from piste.corpus.plan import Plan, explain_block
 from piste.corpus.rows import Source, count_rows
 from piste.errors import PisteError, need
+
+_PATIENCE = 5.0
+"""Seconds a cluster has to answer."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,23 @@ class OnRay:
                 ray.shutdown()
 
 
+def _check_answers(address: str) -> None:
+    """Refuse at once where nobody listens: Ray itself tries for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():
+        return  # "auto" and the like
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+    except (OSError, OverflowError) as problem:
+        raise PisteError(f"No Ray cluster answers at {address!r}: {problem}.") from problem
+
+
 def _start(ray: Any, address: str | None) -> None:
     # Ray's own lines are about Ray; ours say how far the run is.
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    if address is not None:
+        _check_answers(address)
     try:
         if address is None:
             ray.init(include_dashboard=False, **quiet)
@@ -67,6 +86,7 @@ def _parts(
     ray: Any, plan: Plan, left: Sequence[dict[str, int]], workers: int | None
 ) -> Iterator[tuple[Part, float]]:
     data: Any = need("ray.data", "ray", "--engine ray")
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # not before: the import sets it up
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
     count = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
