@@ -17,8 +17,9 @@ import numpy as np
 
 import piste
 from benchmarks.defaults import reviews
-from benchmarks.speed.cases import Case, encoder
-from benchmarks.speed.measuring import clocks, peak_memory, recorded
+from benchmarks.speed.measuring import clocks
+from piste.studies.cases import encoder
+from piste.studies.timing import peak_memory, recorded
 
 HEAD = (
     "| {} | seconds | ms per call | ms per 100 tokens | forward, % | plan + solve, % "
@@ -63,7 +64,7 @@ def main() -> None:
     print("\nText length: BERT, 6 layers, 768 wide, 200 calls, sampler mix\n")
     print(HEAD.format("tokens"))
     for tokens in (50, 100, 200, 400):
-        case: Case = encoder(tokens)
+        case = encoder(tokens)
         measured(tokens, case.classifier, case.texts[0], samples=200)
     print("\nModel depth: 100 tokens, 200 calls, sampler mix\n")
     print(HEAD.format("layers"))

@@ -31,10 +31,11 @@ import torch
 from slalom_explanations import SLALOMLocalExplanantions, slalom_explainer
 
 import piste
-from benchmarks.speed.cases import Case
-from benchmarks.speed.contenders import _Framed, _silent
+from benchmarks.speed.contenders import _Framed
 from piste.evaluation import Deletion, Fidelity, Interval, Row, interval, judge, read_data
 from piste.evaluation.metrics.base import Average
+from piste.studies.cases import Case
+from piste.studies.peers import silent
 from piste.surrogates import SlalomSurrogate
 
 METRICS = (Deletion(), Fidelity(per_size=20, all_sizes=200))
@@ -79,7 +80,7 @@ class Package:
             sampling_strategy=self.sampler,
             fit_sgd=not self.least_squares,
         )
-        with _silent():
+        with silent():
             found = explainer.get_signed_importance_for_tokens(tokens).astype(np.float64)
         seconds = time.process_time() - begun
         return replace(

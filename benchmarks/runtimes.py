@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.speed.cases import Case, bundled, decoder, encoder
+from benchmarks.speed.cases import bundled
 from piste.runtimes import RUNTIMES, Runtime, start
 from piste.runtimes.base import Inputs
 from piste.runtimes.exported import OpenVinoRuntime, export_onnx
 from piste.runtimes.plain import TorchRuntime
+from piste.studies.cases import Case, decoder, encoder
 
 LENGTHS = (5, 50, 200)
 TOKENS = (1024, 2048)

@@ -20,19 +20,18 @@ import torch
 
 import piste
 from benchmarks.defaults import reviews
-from benchmarks.speed.cases import Case, bundled, decoder, encoder
+from benchmarks.speed.cases import JudgedCase, bundled, decoder, encoder
 from benchmarks.speed.contenders import Peers
 from benchmarks.speed.measuring import (
     Answer,
-    Bare,
     Row,
     by_explanation,
     clocks,
     judge,
     measure,
-    recorded,
 )
 from piste.runtimes import RUNTIMES
+from piste.studies.timing import Bare, recorded
 
 HEAD = (
     "| explainer | time ÷ Piste | time ÷ limit | seconds | calls "
@@ -75,7 +74,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def piste_row(
-    case: Case, bare: Bare, calls: int, sampler: str, runtime: str, repeats: int
+    case: JudgedCase, bare: Bare, calls: int, sampler: str, runtime: str, repeats: int
 ) -> tuple[Row, Row]:
     """Piste and the bare passes on its very questions, in turn; the quickest of each counts."""
     classifier = piste.load(case.model, case.tokenizer, runtime=runtime, tolerance=1.0)
@@ -124,7 +123,9 @@ ALL: tuple[str, ...] = ("",)
 FEW: tuple[str, ...] = ("slalom-explanations, short",)
 
 
-def single_text(case: Case, calls: int, chosen: tuple[str, ...], samplers: tuple[str, ...]) -> None:
+def single_text(
+    case: JudgedCase, calls: int, chosen: tuple[str, ...], samplers: tuple[str, ...]
+) -> None:
     """One text: Piste by every runtime, the limit, and the chosen peers."""
     table = Table(f"{case.name}, {calls:,} calls")
     bare = Bare(case)
@@ -144,18 +145,18 @@ def single_text(case: Case, calls: int, chosen: tuple[str, ...], samplers: tuple
 
 
 def _peer_row(
-    case: Case, bare: Bare, peers: Peers, name: str, explain: Callable[[int], Any], calls: int
+    case: JudgedCase, bare: Bare, peers: Peers, name: str, explain: Callable[[int], Any], calls: int
 ) -> Row:
-    peers.lengths = []
+    peers.plain.lengths = []
     row = measure(name, lambda: explain(calls), case)
-    if peers.lengths:
-        row.limit = bare.estimate(peers.lengths)
+    if peers.plain.lengths:
+        row.limit = bare.estimate(peers.plain.lengths)
     elif name.startswith("slalom-explanations, short") and row.calls:
         row.limit = bare.estimate([5] * row.calls)
     return row
 
 
-def many_texts(case: Case, calls: int, peers: int = 3) -> None:
+def many_texts(case: JudgedCase, calls: int, peers: int = 3) -> None:
     """All texts at once against one after the other, and the peers on a few of them."""
     table = Table(f"{case.name}, {len(case.texts)} reviews, {calls:,} calls each")
     bare = Bare(case)
@@ -165,7 +166,7 @@ def many_texts(case: Case, calls: int, peers: int = 3) -> None:
         table.add(limit)
         name = f"Piste, {sampler}, one after the other"
         table.add(measure(name, partial(_one_by_one, case, samples=calls, sampler=sampler)))
-    few = [Case(case.name, case.model, case.tokenizer, [text]) for text in case.texts[:peers]]
+    few = [JudgedCase(case.name, case.model, case.tokenizer, [text]) for text in case.texts[:peers]]
     factor = len(case.texts) / len(few)
     for name in ("slalom-explanations, short", "lime", "shap, Kernel"):
         explainers = [Peers(one).named()[name] for one in few]
@@ -176,7 +177,7 @@ def many_texts(case: Case, calls: int, peers: int = 3) -> None:
         table.add(total)
 
 
-def _one_by_one(case: Case, **options: Any) -> Answer:
+def _one_by_one(case: JudgedCase, **options: Any) -> Answer:
     return _answer(
         [
             piste.explain(case.classifier, text, slopes=False, link=False, **options)

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import io
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.speed.cases import SPECIALS, Case, Floats, Masks
+from benchmarks.speed.cases import Floats, JudgedCase, Masks
 from benchmarks.speed.measuring import Answer
-
-BATCH = 32  # what people write when they feed a model in a loop
+from piste.studies.cases import SPECIALS, Case
+from piste.studies.peers import BATCH, PlainModel, silent
 
 
 class Peers:
     """All explainers that need nothing but a model, a tokenizer and a text."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: JudgedCase) -> None:
         self.case = case
-        self.words = [unit.text for unit in case.subject.units]
-        self.text = case.texts[0]
-        self.target = int(np.argmax(case.subject.ask([case.subject.whole])[0]))
-        self.lengths: list[int] = []
-        """Tokens of every text the model was asked about."""
+        self.plain = PlainModel(case)
+        self.words, self.text, self.target = self.plain.words, self.plain.text, self.plain.target
 
     @staticmethod
     def import_all() -> None:
         """So that no one's time includes loading its library."""
         for name in ("slalom_explanations", "lime.lime_text", "shap", "captum.attr", "interpreto"):
-            with contextlib.suppress(ImportError), _silent():
+            with contextlib.suppress(ImportError), silent():
                 importlib.import_module(name)
 
     def named(self) -> dict[str, Callable[[int], Answer]]:
@@ -52,29 +47,6 @@ class Peers:
             "captum, integrated gradients (50 steps)": lambda _: self.captum(50),
             "captum, gradient × input": lambda _: self.captum(0),
         }
-
-    # -- the model as a function of texts ------------------------------------------------------
-
-    def log_odds(self, texts: Any) -> Floats:
-        """Plain code around a model: batches as they come, padded to their longest text."""
-        parts = []
-        for start in range(0, len(texts), BATCH):
-            chunk = [str(text) for text in texts[start : start + BATCH]]
-            inputs = self.case.tokenizer(chunk, return_tensors="pt", padding=True)
-            if inputs["input_ids"].shape[1] == 0:  # nothing left of any text
-                pad = torch.zeros(len(chunk), 1, dtype=torch.long)
-                inputs = {"input_ids": pad, "attention_mask": torch.ones_like(pad)}
-            with torch.no_grad():
-                parts.append(self.case.model(**inputs).logits)
-            self.lengths += inputs["attention_mask"].sum(dim=1).tolist()
-        logits = torch.cat(parts)
-        rest = torch.cat([logits[:, : self.target], logits[:, self.target + 1 :]], dim=1)
-        return (logits[:, self.target] - rest.logsumexp(dim=1)).double().numpy()
-
-    def _of_masks(self, masks: Any) -> Floats:
-        rows = np.asarray(masks).astype(bool)
-        words = np.array(self.words)
-        return self.log_odds([" ".join(words[row]) for row in rows])
 
     def _additive(self, scores: Floats, calls: int) -> Answer:
         """A sum of scores: the whole text's log-odds minus what was taken away."""
@@ -97,7 +69,7 @@ class Peers:
             modes=["value", "imp", "lin"],
             sampling_strategy=strategy,
         )
-        with _silent():
+        with silent():
             value, importance, linear = explainer.get_signed_importance_for_tokens(shown)
         sizes = [len(piece) for piece in subject._ids]
         unit = np.repeat(np.arange(len(sizes)), sizes)
@@ -109,22 +81,7 @@ class Peers:
         return Answer(predict, np.bincount(unit, weights=linear).astype(np.float64), framed.rows)
 
     def lime(self, calls: int) -> Answer:
-        from lime.lime_text import LimeTextExplainer
-
-        def both(texts: list[str]) -> Floats:
-            odds = self.log_odds(texts)
-            return np.stack([-odds, odds], axis=1)
-
-        self.lengths = []
-        explainer = LimeTextExplainer(random_state=0)
-        found = explainer.explain_instance(
-            self.text, both, labels=(1,), num_features=10**6, num_samples=calls
-        )
-        weights = {
-            found.domain_mapper.indexed_string.word(number): weight
-            for number, weight in found.local_exp[1]
-        }
-        intercept = float(found.intercept[1])
+        weights, intercept = self.plain.lime(calls)
         kinds = {word: [k for k, own in enumerate(self.words) if own == word] for word in weights}
 
         def predict(masks: Masks) -> Floats:
@@ -135,36 +92,29 @@ class Peers:
             return answer
 
         ranking = np.array([weights.get(word, 0.0) for word in self.words])
-        return Answer(predict, ranking, len(self.lengths))
+        return Answer(predict, ranking, len(self.plain.lengths))
 
     def kernel_shap(self, calls: int) -> Answer:
-        import shap
-
-        n = len(self.words)
-        self.lengths = []
-        with _silent():
-            explainer = shap.KernelExplainer(self._of_masks, np.zeros((1, n)))
-            scores = explainer.shap_values(np.ones((1, n)), nsamples=calls, silent=True)
-        return self._additive(np.asarray(scores).reshape(n), len(self.lengths))
+        return self._additive(self.plain.kernel_shap(calls), len(self.plain.lengths))
 
     def permutation_shap(self, calls: int) -> Answer:
         import shap
 
         n = len(self.words)
-        self.lengths = []
-        with _silent():
+        self.plain.lengths = []
+        with silent():
             masker = shap.maskers.Independent(np.zeros((1, n)))
-            explainer = shap.explainers.Permutation(self._of_masks, masker, seed=0)
+            explainer = shap.explainers.Permutation(self.plain.of_masks, masker, seed=0)
             found = explainer(np.ones((1, n)), max_evals=max(calls, 2 * n + 1), silent=True)
-        return self._additive(np.asarray(found.values).reshape(n), len(self.lengths))
+        return self._additive(np.asarray(found.values).reshape(n), len(self.plain.lengths))
 
     def partition_shap(self, calls: int) -> Answer:
         import shap
 
-        self.lengths = []
-        with _silent():
+        self.plain.lengths = []
+        with silent():
             masker = shap.maskers.Text(self.case.tokenizer)
-            explainer = shap.Explainer(self.log_odds, masker, algorithm="partition")
+            explainer = shap.Explainer(self.plain.log_odds, masker, algorithm="partition")
             found = explainer([self.text], max_evals=calls, silent=True)
         scores, position = np.zeros(len(self.words)), 0
         starts = np.array([unit.start for unit in self.case.subject.units])
@@ -173,12 +123,12 @@ class Peers:
             if piece.strip():
                 scores[max(int(np.searchsorted(starts, place, side="right")) - 1, 0)] += value
             position += len(piece)
-        return self._additive(scores, len(self.lengths))
+        return self._additive(scores, len(self.plain.lengths))
 
     def interpreto(self, kind: str, calls: int) -> Answer:
         import interpreto
 
-        with _silent():
+        with silent():
             explainer = getattr(interpreto, kind)(
                 self.case.model,
                 self.case.tokenizer,
@@ -255,14 +205,3 @@ class _Framed(torch.nn.Module):
             rows, attention_mask = rows.gather(1, order), keep.gather(1, order)
         logits = self.model(input_ids=rows, attention_mask=attention_mask).logits
         return {"logits": torch.stack([logits[:, 1 - self.target], logits[:, self.target]], dim=1)}
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        warnings.simplefilter("ignore")
-        yield

@@ -15,11 +15,17 @@ from piste.studies.base import Findings, Study, Work
 
 _STUDIES = {
     "additive": "figure 3: transformers that learned from additive data are not additive",
+    "shapley-failure": "figure 6: Shapley values of repeated words, of a network and transformers",
     "surrogates": "table 6, figure 4: linear, GAM and SLALOM fitted to those transformers",
+    "recovery": "tables 7, 8, figure 4: SLALOMs found again in transformers that learned them",
+    "solvers": "figure 9: analytic, SGD and Newton solutions, by vocabulary and context",
     "naive-bayes": "table 2a: scores held against counted words",
     "human-attention": "table 2b: scores held against the words people marked",
     "faithfulness": "tables 2c, 9: deletion and insertion, SLALOM beside LIME, SHAP, gradients",
     "non-transformer": "table 10: a network that reads TF-IDF weights",
+    "runtime": "tables 11, 12: what an explanation costs, and how few questions are enough",
+    "large": "table 13: large classifiers, and one that is no transformer",
+    "case-study": "a shortcut planted in training texts, found in the plane of SLALOM",
 }
 """What each shows, by its name; its module has the same name."""
 

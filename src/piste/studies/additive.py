@@ -43,7 +43,7 @@ class Additive(Study):
         return Findings(
             self.name,
             self.title,
-            f"piste study additive{' --quick' * work.quick}",
+            work.command(self.name),
             [_table(found)],
             [
                 (

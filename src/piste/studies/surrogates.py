@@ -23,6 +23,7 @@ from piste.studies.synthetic import (
     ADDITIVE,
     KINDS,
     MOST_WORDS,
+    SUM,
     Recipe,
     answers,
     by_model,
@@ -34,10 +35,19 @@ Floats = NDArray[np.float64]
 FORMS = ("linear", "GAM", "SLALOM")
 _PAPER: dict[tuple[str, int], tuple[float, float, float]] = {
     ("bert", 1): (26.33, 43.30, 7.34),
+    ("bert", 2): (28.43, 48.28, 9.92),
+    ("bert", 6): (50.82, 68.23, 23.99),
+    ("bert", 12): (44.58, 51.38, 18.77),
+    ("distilbert", 1): (28.28, 44.43, 10.83),
     ("distilbert", 2): (32.58, 53.87, 16.82),
+    ("distilbert", 6): (31.49, 49.35, 17.26),
+    ("distilbert", 12): (50.82, 71.64, 27.50),
+    ("gpt2", 1): (20.31, 48.78, 16.92),
+    ("gpt2", 2): (24.81, 54.33, 22.17),
+    ("gpt2", 6): (32.66, 57.08, 21.59),
     ("gpt2", 12): (25.74, 54.36, 20.25),
 }
-"""The rows of its table that are known to us; its scale is not."""
+"""Its table 6; in what unit is not known to us."""
 
 
 class Surrogates(Study):
@@ -56,7 +66,7 @@ class Surrogates(Study):
         return Findings(
             self.name,
             self.title,
-            f"piste study surrogates{' --quick' * work.quick}",
+            work.command(self.name),
             [_table(found)],
             [
                 (
@@ -75,7 +85,7 @@ class Surrogates(Study):
         fitted, judged = (600, 300) if work.quick else (5000, 1000)
         drawn, texts = draw_texts(fitted + judged, rng)
         said = answers(classifier, texts)
-        counts, places = _counts(drawn), _places(drawn)
+        counts, places = SUM.counts(drawn), _places(drawn)
         some, rest = slice(fitted), slice(fitted, None)
         predicted = {
             "linear": _linear(counts[some], said[some], counts[rest]),
@@ -86,11 +96,6 @@ class Surrogates(Study):
             "variance": float(said[rest].var()),
             **{form: ((one - said[rest]) ** 2).tolist() for form, one in predicted.items()},
         }
-
-
-def _counts(drawn: list[NDArray[np.int64]]) -> Floats:
-    """Texts × words: how often each occurs."""
-    return np.stack([np.bincount(one, minlength=len(ADDITIVE)) for one in drawn]).astype(float)
 
 
 def _places(drawn: list[NDArray[np.int64]]) -> Floats:

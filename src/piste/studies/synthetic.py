@@ -1,4 +1,4 @@
-"""Made-up data with a known rule, and small transformers that learn it."""
+"""Made-up texts with a known rule, and small transformers that learn it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from piste.engine import Engine
 from piste.studies.base import Work
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 ADDITIVE: Mapping[str, float] = {
     "the": 0.0,
@@ -41,7 +42,7 @@ ADDITIVE: Mapping[str, float] = {
 """The paper's vocabulary and weights: log-odds are their sum."""
 MOST_WORDS = 30
 KINDS = ("bert", "distilbert", "gpt2")
-_FIRST_ID = 4
+FIRST_ID = 4
 """Special tokens come before the words."""
 
 
@@ -63,7 +64,7 @@ class Recipe:
         return "-".join(str(part) for part in asdict(self).values())
 
 
-def draw_lengths(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_lengths(count: int, rng: np.random.Generator) -> Ints:
     """Numbers of words, Binomial(30, ½), at least 1.
 
     >>> draw_lengths(3, np.random.default_rng(0)).tolist()
@@ -72,15 +73,50 @@ def draw_lengths(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.maximum(rng.binomial(MOST_WORDS, 0.5, count), 1)
 
 
-def draw_texts(count: int, rng: np.random.Generator) -> tuple[list[NDArray[np.int64]], list[str]]:
+@dataclass(frozen=True)
+class Rule:
+    """What texts are made of, and how their words decide the log-odds of their labels."""
+
+    name: str
+    """What models that learned it are kept under."""
+    words: tuple[str, ...]
+    log_odds: Callable[[Ints], Floats]
+    """Of texts of one length: numbers of words, the last axis along a text."""
+    lengths: Callable[[int, np.random.Generator], Ints] = draw_lengths
+    longest: int = MOST_WORDS
+
+    def read(self, drawn: Sequence[Ints]) -> list[str]:
+        """Texts as a model reads them."""
+        return [" ".join(self.words[word] for word in one) for one in drawn]
+
+    def truth(self, drawn: Sequence[Ints]) -> Floats:
+        """The log-odds of texts of any length."""
+        return np.array([self.log_odds(one) for one in drawn])
+
+    def counts(self, drawn: Sequence[Ints]) -> Floats:
+        """Texts × words: how often each occurs."""
+        rows = [np.bincount(one, minlength=len(self.words)) for one in drawn]
+        return np.stack(rows).astype(float)
+
+
+def _add(drawn: Ints) -> Floats:
+    return np.asarray(np.array(list(ADDITIVE.values()))[drawn].sum(axis=-1))
+
+
+SUM = Rule("additive", tuple(ADDITIVE), _add)
+"""Log-odds are the sum of the words' weights."""
+
+
+def draw_texts(
+    count: int, rng: np.random.Generator, rule: Rule = SUM
+) -> tuple[list[Ints], list[str]]:
     """Texts of random words, as numbers of words and as they are read.
 
     >>> draw_texts(1, np.random.default_rng(7))[1]
     ['perfect bad best ok bad movie the watch movie bad worst the good bad we ok']
     """
-    words = list(ADDITIVE)
-    drawn = [rng.integers(0, len(words), length) for length in draw_lengths(count, rng)]
-    return drawn, [" ".join(words[word] for word in one) for one in drawn]
+    drawn = [rng.integers(0, len(rule.words), length) for length in rule.lengths(count, rng)]
+    return drawn, rule.read(drawn)
 
 
 def answers(classifier: Classifier, texts: Sequence[str]) -> Floats:
@@ -91,43 +127,56 @@ def answers(classifier: Classifier, texts: Sequence[str]) -> Floats:
     return np.asarray(found[:, 1] - found[:, 0])
 
 
-def train_additive(recipe: Recipe, folder: Path) -> Classifier:
-    """A transformer that learned from texts whose log-odds are the sum of their words' weights.
+def train(rule: Rule, recipe: Recipe, folder: Path) -> Classifier:
+    """A transformer that learned from labels of texts, drawn by the rule's log-odds.
 
     It is kept in ``folder`` and only trained if it is not there.
     """
-    words = tuple(ADDITIVE)
-    weights = np.array(list(ADDITIVE.values()))
-    own = folder / f"additive-{recipe.name}"
+    own = folder / f"{rule.name}-{recipe.name}"
     if not (own / "model.safetensors").is_file():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
-            model = _model(recipe, words)
-            _learn(model, recipe, weights)
+            model = _model(recipe, rule)
+            _learn(model, recipe, rule)
         model.save_pretrained(own)
-        _tokenizer(recipe.kind, words).save_pretrained(own)
+        word_tokenizer(recipe.kind, rule.words).save_pretrained(own)
         (own / "recipe.json").write_text(json.dumps(asdict(recipe)), encoding="utf-8")
     return piste.load(str(own), name=f"{recipe.kind}, {recipe.layers} layers")
 
 
-def by_model(
-    work: Work, measure: Callable[[Recipe, Work], dict[str, Any]]
-) -> dict[tuple[str, int], Any]:
-    """What is measured of every kind and depth; small, short and shallow models if quick."""
+def train_additive(recipe: Recipe, folder: Path) -> Classifier:
+    """A transformer that learned from texts whose log-odds are the sum of their words' weights."""
+    return train(SUM, recipe, folder)
+
+
+def recipes(work: Work) -> dict[tuple[str, int], Recipe]:
+    """One for every kind and depth; small, short and shallow models if quick."""
     depths = (1, 2) if work.quick else (1, 2, 6, 12)
     small = {"width": 32, "heads": 2, "steps": 250, "batch": 64} if work.quick else {}
-    found: dict[tuple[str, int], Any] = {}
-    work.plan(len(KINDS) * len(depths))
-    for kind in KINDS:
-        for layers in depths:
-            recipe = Recipe(kind, layers, seed=work.seed, **small)
-            found[kind, layers] = work.part(recipe.name, partial(measure, recipe, work))
-    return found
+    return {
+        (kind, layers): Recipe(kind, layers, seed=work.seed, **small)
+        for kind in KINDS
+        for layers in depths
+    }
 
 
-def _model(recipe: Recipe, words: Sequence[str]) -> Any:
-    count = _FIRST_ID + len(words)
-    positions = MOST_WORDS + 2
+def by_model(
+    work: Work,
+    measure: Callable[[Recipe, Work], dict[str, Any]],
+    wanted: Mapping[tuple[str, int], Recipe] | None = None,
+) -> dict[tuple[str, int], Any]:
+    """What is measured of every kind and depth, by other recipes if wanted."""
+    chosen = recipes(work) if wanted is None else wanted
+    work.plan(len(chosen))
+    return {
+        key: work.part(recipe.name, partial(measure, recipe, work))
+        for key, recipe in chosen.items()
+    }
+
+
+def _model(recipe: Recipe, rule: Rule) -> Any:
+    count = FIRST_ID + len(rule.words)
+    positions = rule.longest + 2
     common: dict[str, Any] = {"vocab_size": count, "pad_token_id": 0}
     labels = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}}
     sizes: dict[str, dict[str, Any]] = {
@@ -156,7 +205,8 @@ def _model(recipe: Recipe, words: Sequence[str]) -> Any:
     return AutoModelForSequenceClassification.from_config(config)
 
 
-def _tokenizer(kind: str, words: Sequence[str]) -> PreTrainedTokenizerFast:
+def word_tokenizer(kind: str, words: Sequence[str]) -> PreTrainedTokenizerFast:
+    """One token for every word; special tokens around them as the kind of model wants them."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     vocabulary = {word: number for number, word in enumerate([*special, *words])}
     made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
@@ -170,7 +220,7 @@ def _tokenizer(kind: str, words: Sequence[str]) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=made, **names)
 
 
-def _learn(model: Any, recipe: Recipe, weights: Floats) -> None:
+def _learn(model: Any, recipe: Recipe, rule: Rule) -> None:
     """Batches hold texts of one length, so nothing is ever padded."""
     rng = np.random.default_rng(recipe.seed)
     optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.rate, weight_decay=0.01)
@@ -178,11 +228,11 @@ def _learn(model: Any, recipe: Recipe, weights: Floats) -> None:
         optimiser, recipe.rate, total_steps=recipe.steps, pct_start=0.1
     )
     model.train()
-    for length in draw_lengths(recipe.steps, rng):
-        drawn = rng.integers(0, len(weights), (recipe.batch, length))
-        chances = 1 / (1 + np.exp(-weights[drawn].sum(axis=1)))
+    for length in rule.lengths(recipe.steps, rng):
+        drawn = rng.integers(0, len(rule.words), (recipe.batch, length))
+        chances = 1 / (1 + np.exp(-rule.log_odds(drawn)))
         labels = torch.from_numpy((rng.random(recipe.batch) < chances).astype(np.int64))
-        ids = torch.from_numpy(drawn + _FIRST_ID)
+        ids = torch.from_numpy(drawn + FIRST_ID)
         if recipe.kind != "gpt2":
             first, last = (torch.full((recipe.batch, 1), token) for token in (2, 3))
             ids = torch.cat([first, ids, last], dim=1)
