@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from piste.classifiers.base import Classifier
 from piste.engine.batching import batches, pace_of
 from piste.engine.cache import AnswerCache
+from piste.engine.memory import give_back
 from piste.engine.progress import Progress
 from piste.errors import PisteError, is_out_of_memory
 from piste.subject import Parts, Question, Sequence1D, Subject
@@ -102,6 +103,7 @@ class Engine:
                         np.add.at(slopes[number], units[real], own[real])
         finally:
             self._save()
+            give_back()
         return np.array([self._answers[one.key] for one in questions]), slopes
 
     def _slopes(self, batch: list[Question], target: Target) -> list[NDArray[np.float64]]:
