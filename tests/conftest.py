@@ -31,6 +31,14 @@ import piste
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
 
+LONGEST = ("test_quick.py", "test_docs.py", "test_ray.py", "test_cache_processes.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long come first, so that no process is left alone with them at the end."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 TEXT = "A slow start, don't you think? But what a truly wonderful ending it had."
 SENTENCES = [
     TEXT,

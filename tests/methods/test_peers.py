@@ -28,13 +28,15 @@ from piste.target import resolve
 from tests.classifiers.pictures import loaded, photo
 from tests.conftest import TEXT
 
+# tests/vocabulary has what needs a table of words.
+EVERY = [name for name, method in METHODS.items() if method.needs != "a table"]
 BLACK_BOX = [name for name, method in METHODS.items() if method.needs == "answers"]
-ADDITIVE = [name for name in METHODS if name != "slalom"]
+ADDITIVE = [name for name in EVERY if name != "slalom"]
 EXACT = ["kernel_shap", "partition_shap", "permutation_shap", "linear", "occlusion"]
 # Plain gradients point at a word, not always at the right one; attention knows no class.
 ATTENTION = ("attention", "attention_norms", "attention_rollout", "attention_flow", "grad_sam")
 BLIND = ("random", "centre", "zero", "gradient", "gradient_x_input", *ATTENTION)
-NOT_BLIND = [name for name in METHODS if name not in BLIND]
+NOT_BLIND = [name for name in EVERY if name not in BLIND]
 REVIEW = "The start is awful, but the ending is wonderful and I heard the music."
 
 
@@ -76,7 +78,7 @@ def given(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     return loaded("vit"), photo()
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_same_seed_gives_the_same_result_and_another_one_may_not(
     name: str, given: tuple[Any, Any]
 ) -> None:
@@ -92,7 +94,7 @@ def test_the_same_seed_gives_the_same_result_and_another_one_may_not(
     assert np.isfinite(one.fidelity.r2)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", EVERY)
 def test_many_inputs_are_explained_as_each_alone(name: str, reviews_gpt: Any) -> None:
     texts = [REVIEW, "A dull film.", "Good!", "What a bad, bad, boring mess it is."]
     together = piste.explain(reviews_gpt, texts, method=name, **few(name))
@@ -229,7 +231,7 @@ def test_hardly_any_units(name: str, text: str, reviews: Any, reviews_gpt: Any) 
         assert np.isfinite(e.predict([0]))
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in BLACK_BOX])
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in BLACK_BOX])
 def test_a_black_box_can_not_be_looked_into(name: str) -> None:
     with pytest.raises(PisteError, match="only gives answers"):
         piste.explain(lambda texts: [len(text) for text in texts], "one two", method=name)

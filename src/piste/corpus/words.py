@@ -133,7 +133,7 @@ def disagreeing(rows: Sequence[Word], count: int = 10) -> list[Word]:
     >>> rows = [Word(w, "t", None, 9, 0.0, 0.0, v, s) for w, v, s in
     ...         (("the", 3.0, -2.0), ("fine", 1.0, 0.0), ("plot", 0.1, 2.0))]
     >>> [row.word for row in disagreeing(rows, 2)]
-    ['the', 'plot']
+    ['plot', 'the']
     """
     known = [row for row in rows if row.value is not None and row.importance is not None]
     gaps: dict[int, float] = {}

@@ -42,7 +42,7 @@ class VocabularyMethod(Method):
     name: ClassVar[str] = "vocabulary"
     needs: ClassVar[str] = "a table"
     about: ClassVar[str] = "SLALOM fitted once to a corpus's words, and refined on request"
-    paper: ClassVar[str] = "after Leemann et al., TMLR 2025"
+    paper: ClassVar[str] = "Leemann et al., TMLR 2025, for a whole corpus"
 
     def __post_init__(self) -> None:
         if self.table is None:
