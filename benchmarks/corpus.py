@@ -1,0 +1,198 @@
+"""Corpus runs: seconds per document, memory by rows, what kills cost, and workers on Ray.
+
+    python -m benchmarks.corpus --data imdb.parquet [--documents 1000] [--parts speed,memory,…]
+
+`speed`: the same reviews by one run, by blocks of other sizes, one by one, from a vocabulary with
+and without refining, and by the authors' published package (its default of 500 calls, on a few);
+with the median R² on removals nobody was fitted to. `memory`: peak of runs of their own over 1,000
+and 20,000 rows, from a vocabulary. `kills`: a run in a process of its own, killed at random moments
+and resumed until it is done, compared row by row with one that was not. `ray`: one worker and two.
+Seconds are of the processor where one process works, and of the clock for Ray.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import piste
+from piste import corpus
+from piste.evaluation import Example, judge, read_data
+from piste.evaluation.metrics import Fidelity
+
+MODEL = "piste:reviews"
+JUDGED = 20
+PARTS = ("speed", "memory", "kills", "ray")
+
+
+def write(path: Path, examples: list[Example]) -> Path:
+    """Examples as a corpus."""
+    lines = (json.dumps({"text": one.text, "label": one.label}) for one in examples)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def fidelity(explanations: list[piste.Explanation]) -> float:
+    """Median R² over removals of all sizes."""
+    rows = judge(piste.load(MODEL), explanations, [Fidelity()])
+    return float(np.median([row.figures["r2_all"] for row in rows]))
+
+
+def measured(name: str, documents: int, run: Callable[[], list[piste.Explanation]]) -> None:
+    """One line of the table of speed."""
+    start = time.process_time()
+    explanations = run()
+    spent = time.process_time() - start
+    calls = np.mean([e.calls for e in explanations])
+    print(
+        f"| {name} | {1000 * spent / documents:.0f} | {calls:.0f} "
+        f"| {fidelity(explanations[:JUDGED]):.3f} |",
+        flush=True,
+    )
+
+
+def speed(examples: list[Example], base: Path) -> None:
+    """Milliseconds per document in every way."""
+    print("\n| | ms per document | questions each | R² |\n|---|---|---|---|", flush=True)
+    classifier = piste.load(MODEL)
+    piste.explain(classifier, examples[0].text, long="truncate")  # warm up
+    for count in (100, len(examples)):
+        path = write(base / f"{count}.jsonl", examples[:count])
+
+        def in_one_run(out: str, path: Path = path, **how: Any) -> list[piste.Explanation]:
+            corpus.run(path, MODEL, base / out, progress=False, **how)
+            return list(corpus.explanations(base / out))
+
+        measured(f"one run, {count}", count, lambda: in_one_run(f"run{count}"))  # noqa: B023
+        begun = time.process_time()
+        words = corpus.vocabulary(path, MODEL, documents=count, progress=False)
+        words.to_parquet(base / f"{count}.parquet")
+        spent = 1000 * (time.process_time() - begun) / count
+        print(f"| fitting a vocabulary, {count} | {spent:.0f} | 3 | |", flush=True)
+        table: dict[str, Any] = {"method": "vocabulary", "table": str(base / f"{count}.parquet")}
+        for refine in (0, 16, 48):
+            name = f"from it, refined by {refine}, {count}"
+            how = table | {"refine": refine, "held_out": 0}
+            measured(name, count, lambda: in_one_run(f"v{count}-{refine}", **how))  # noqa: B023
+    few = [example.text for example in examples[:50]]
+    alone = lambda: [piste.explain(classifier, text, long="truncate") for text in few]  # noqa: E731
+    measured("one by one, 50", len(few), alone)
+    published(classifier, examples[:10])
+
+
+def published(classifier: Any, examples: list[Example]) -> None:
+    """The authors' package on a few, about tokens, as it is called by default."""
+    from benchmarks.published import USUAL, Package
+
+    like = [
+        piste.explain(classifier, one.text, units="tokens", samples=30, long="truncate")
+        for one in examples
+    ]
+    run = lambda: [Package("short").explain(classifier, one, USUAL) for one in like]  # noqa: E731
+    measured(f"published package, {len(examples)}", len(examples), run)
+
+
+def command(path: Path, out: Path, *more: str) -> list[str]:
+    """A corpus run in a process of its own."""
+    return [sys.executable, "-m", "piste.cli", "corpus", str(path), "--out", str(out), *more]
+
+
+def memory(examples: list[Example], base: Path) -> None:
+    """Peak memory of runs over few and many rows."""
+    print("\n| rows | peak MB |\n|---|---|", flush=True)
+    words = base / "memory.parquet"
+    small = write(base / "small.jsonl", examples[:1000])
+    corpus.vocabulary(small, MODEL, documents=300, progress=False).to_parquet(words)
+    for count in (1000, 20_000):
+        path = base / f"rows{count}.jsonl"
+        with path.open("w", encoding="utf-8") as file:
+            for number in range(count):
+                text = examples[number % len(examples)].text
+                file.write(json.dumps({"text": f"{number} {text}"}) + "\n")
+        child = subprocess.Popen(
+            command(path, base / f"rows{count}", "--vocabulary", str(words), "--json"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        _, status, used = os.wait4(child.pid, 0)
+        if status:
+            raise SystemExit(f"the run over {count} rows failed")
+        print(f"| {count:,} | {used.ru_maxrss / 1024:.0f} |", flush=True)
+
+
+def kills(examples: list[Example], base: Path, wanted: int) -> None:
+    """Killed at random moments until it is done."""
+    path = write(base / "kills.jsonl", examples[:200])
+    how = ("--block", "4", "--samples", "30")
+    subprocess.run(command(path, base / "whole", *how), check=True, capture_output=True)
+    chance, killed, out = random.Random(0), 0, base / "killed"
+    while True:
+        more = ("--resume",) if (out / "manifest.json").is_file() else ()
+        child = subprocess.Popen(
+            command(path, out, *how, *more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            # Most of a run's beginning is loading; later moments must be met, too.
+            child.wait(chance.uniform(1.0, 14.0) if killed < wanted else None)
+            break
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            killed += 1
+    same = corpus.query(
+        base / "whole",
+        f"SELECT count(*) FROM (FROM units EXCEPT ALL FROM read_parquet('{out}/units/*.parquet'))",
+    ).rows[0][0]
+    rows = corpus.read_manifest(out)["counts"]["rows"]
+    print(f"\n{killed} kills, {rows} rows of 200, {same} units that differ", flush=True)
+
+
+def on_ray(examples: list[Example], base: Path) -> None:
+    """Rows per second by one worker and by two."""
+    print("\n| workers | seconds |\n|---|---|", flush=True)
+    path = write(base / "ray.jsonl", examples[:240])
+    for workers in (1, 2):
+        start = time.perf_counter()
+        corpus.run(
+            path, MODEL, base / f"ray{workers}", engine="ray", workers=workers, block=12,
+            progress=False,
+        )  # fmt: skip
+        print(f"| {workers} | {time.perf_counter() - start:.1f} |", flush=True)
+
+
+def main() -> None:
+    """Run the parts that were asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--documents", type=int, default=1000)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    options = parser.parse_args()
+    examples = read_data(options.data, split="test", examples=options.documents)
+    base = Path(tempfile.mkdtemp())
+    try:
+        for part in options.parts.split(","):
+            print(f"\n## {part}", flush=True)
+            if part == "kills":
+                kills(examples, base, options.kills)
+            else:
+                {"speed": speed, "memory": memory, "ray": on_ray}[part](examples, base)
+    finally:
+        shutil.rmtree(base)
+
+
+if __name__ == "__main__":
+    main()
