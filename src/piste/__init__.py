@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piste import concepts, evaluation, slalom
+    from piste import concepts, corpus, evaluation, slalom, studies
     from piste.classifiers import Classifier, load
     from piste.comparing import Comparison, compare
     from piste.engine import AnswerCache
@@ -38,11 +38,13 @@ __all__ = [
     "__version__",
     "compare",
     "concepts",
+    "corpus",
     "evaluation",
     "explain",
     "load",
     "read",
     "slalom",
+    "studies",
 ]
 
 # Names are imported when first used, so that `piste --help` need not wait for torch.
@@ -63,7 +65,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("concepts", "evaluation", "slalom"):
+    if name in ("concepts", "corpus", "evaluation", "slalom", "studies"):
         return import_module(f"piste.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'piste' has no attribute {name!r}")
