@@ -88,8 +88,7 @@ class CaseStudy(Study):
             case: work.part(f"{case.name} {scale}", partial(self.measure, case, scale, work))
             for case in cases
         }
-        options = " --quick" if work.quick else " --data FOLDER"
-        return report(found, self.name, self.title, f"piste study case-study{options}")
+        return report(found, self.name, self.title, work.command(self.name))
 
     def measure(self, case: Case, scale: Scale, work: Work) -> dict[str, Any]:
         """What one model says with and without the words, and what explanations say of them."""

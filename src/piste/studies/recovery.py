@@ -116,7 +116,7 @@ class Recovery(Study):
         return Findings(
             self.name,
             self.title,
-            f"piste study recovery{' --quick' * work.quick}",
+            work.command(self.name),
             [_logit_table(found), _parameter_table(found, truth)],
             [_logit_claim(found), _parameter_claim(found, truth)],
             {"recovered": partial(_draw, found, truth)},

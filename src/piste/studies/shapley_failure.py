@@ -67,7 +67,7 @@ class ShapleyFailure(Study):
         return Findings(
             self.name,
             self.title,
-            f"piste study shapley-failure{' --quick' * work.quick}",
+            work.command(self.name),
             [_table(rule, networks, transformers)],
             [_network_claim(networks), _transformer_claim(transformers)],
             {"attributions": lambda: _draw(networks, transformers)},

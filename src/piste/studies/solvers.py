@@ -79,7 +79,7 @@ class Solvers(Study):
         return Findings(
             self.name,
             self.title,
-            f"piste study solvers{' --quick' * work.quick}",
+            work.command(self.name),
             [_table(found, subject) for subject in SUBJECTS],
             [_parameter_claim(found), _context_claim(found), _newton_claim(found)],
             {"errors": partial(_draw, found)},
