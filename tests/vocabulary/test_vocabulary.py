@@ -138,3 +138,6 @@ def test_the_command(tmp_path: Path, monkeypatch, capsys) -> None:
     assert found["documents"] == 30
     assert found["for"][0]["effect"] > 0 > found["against"][0]["effect"]
     assert len(Vocabulary.read(out)) == found["words"]
+    code, _, err = run(monkeypatch, capsys, "vocabulary", path, "--out", tmp_path / "no" / "w")
+    assert code == 2
+    assert "is not there" in err

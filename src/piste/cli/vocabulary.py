@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from piste.cli import common
+from piste.errors import PisteError
 
 _SHOWN = 10
 
@@ -30,6 +31,8 @@ def vocabulary(
     as_json: common.AsJson = False,
 ) -> None:
     """Fit one SLALOM to a whole corpus: a value and an importance for every word in it."""
+    if not out.resolve().parent.is_dir():
+        raise PisteError(f"The folder of {str(out)!r} is not there: make it, or name another file.")
     common.start()
     from piste import corpus
 
