@@ -150,7 +150,7 @@ def _saturating(counts: Floats, said: Floats, others: Floats) -> Floats:
 
 def _lasso(places: Floats, said: Floats, others: Floats, seed: int) -> Floats:
     linear: Any = need("sklearn.linear_model", "concepts", "The GAM of this study")
-    model = linear.LassoCV(alphas=20, cv=3, random_state=seed).fit(places, said)
+    model = linear.LassoCV(alphas=20, cv=3, max_iter=20_000, random_state=seed).fit(places, said)
     return np.asarray(model.predict(others))
 
 
