@@ -205,7 +205,14 @@ def _draw(found: dict[tuple[str, int], Any]) -> Figure:
         own.set_xlabel("layers")
         if place == 0:
             own.set_ylabel("error, of the variance")
-            own.legend(frameon=False, fontsize=8)
+            handles = own.get_legend_handles_labels()[0]
+            figure.legend(
+                handles=handles,
+                loc="outside upper right",
+                ncols=len(FORMS),
+                frameon=False,
+                fontsize=8,
+            )
     return figure
 
 
