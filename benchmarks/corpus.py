@@ -152,12 +152,12 @@ def kills(examples: list[Example], base: Path, wanted: int) -> None:
             child.send_signal(signal.SIGKILL)
             child.wait()
             killed += 1
-    same = corpus.query(
+    apart = corpus.query(
         base / "whole",
         f"SELECT count(*) FROM (FROM units EXCEPT ALL FROM read_parquet('{out}/units/*.parquet'))",
     ).rows[0][0]
     rows = corpus.read_manifest(out)["counts"]["rows"]
-    print(f"\n{killed} kills, {rows} rows of 200, {same} units that differ", flush=True)
+    print(f"\n{killed} kills, {rows} rows of 200, {apart} units that differ", flush=True)
 
 
 def on_ray(examples: list[Example], base: Path) -> None:

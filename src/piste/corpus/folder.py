@@ -69,11 +69,11 @@ class RunFolder:
             own = RunFolder(folder, dict(manifest))
             if before is not None:
                 _check_same(folder, before, own.manifest)
-                own._take_stock(before)
+                own._take_stock()
             own._write("running")
             yield own
 
-    def _take_stock(self, before: Mapping[str, Any]) -> None:
+    def _take_stock(self) -> None:
         """What is there, and nothing of what was being written when the run stopped."""
         for kind in _KINDS:
             for file in (self.path / kind).glob(".part-*"):
@@ -84,11 +84,9 @@ class RunFolder:
             match = _PART.fullmatch(file.name)
             if match:
                 self.done.add(int(match[1]))
-        counts = _counted(self.path, self.done)
-        self.counts = counts
-        self.manifest["seconds"] = before.get("seconds", 0.0)
+        self.counts = _counted(self.path, self.done)
 
-    def add(self, part: Part, seconds: float) -> None:
+    def add(self, part: Part) -> None:
         """Store a part; when its table of documents is there, so is everything else of it."""
         name = part_name(part.number)
         if part.refused:
@@ -98,7 +96,6 @@ class RunFolder:
         write_bytes(self.path / "documents" / name, part.documents)
         self.done.add(part.number)
         self.counts.add(part)
-        self.manifest["seconds"] = self.manifest.get("seconds", 0.0) + seconds
 
     def finish(self) -> None:
         """Nothing is missing any more."""

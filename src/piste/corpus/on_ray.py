@@ -22,7 +22,7 @@ from piste.classifiers import Classifier
 from piste.corpus.documents import Block, Refused
 from piste.corpus.parts import Part
 from piste.corpus.plan import Plan, explain_block
-from piste.corpus.rows import Source, count_rows
+from piste.corpus.rows import Source
 from piste.errors import PisteError, need
 
 _PATIENCE = 5.0
@@ -37,12 +37,10 @@ class OnRay:
     workers: int | None = None
 
     def __call__(
-        self, plan: Plan, classifier: Classifier, files: Sequence[Source], done: set[int]
-    ) -> Iterator[tuple[Part, float]]:
+        self, plan: Plan, classifier: Classifier, files: Sequence[Source], left: Sequence[int]
+    ) -> Iterator[Part]:
         ray: Any = need("ray", "ray", "--engine ray")
         handed = _portable(plan)
-        total = -(-count_rows(files, plan.columns.wanted) // plan.block)
-        left = [{"block": number} for number in range(total) if number not in done]
         if not left:
             return
         own = not ray.is_initialized()
@@ -82,15 +80,14 @@ def _start(ray: Any, address: str | None) -> None:
         raise PisteError(f"No Ray cluster answers at {address!r}: {reason}") from problem
 
 
-def _parts(
-    ray: Any, plan: Plan, left: Sequence[dict[str, int]], workers: int | None
-) -> Iterator[tuple[Part, float]]:
+def _parts(ray: Any, plan: Plan, left: Sequence[int], workers: int | None) -> Iterator[Part]:
     data: Any = need("ray.data", "ray", "--engine ray")
     logging.getLogger("ray.data").setLevel(logging.ERROR)  # not before: the import sets it up
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
     count = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
-    answered = data.from_items(left, override_num_blocks=len(left)).map_batches(
+    items = [{"block": number} for number in left]
+    answered = data.from_items(items, override_num_blocks=len(left)).map_batches(
         _Worker,
         batch_size=1,
         compute=data.ActorPoolStrategy(size=min(count, len(left)), max_tasks_in_flight_per_actor=2),
@@ -119,8 +116,7 @@ class _Worker:
         return {name: _column([row[name] for row in rows]) for name in rows[0]}
 
     def _answer(self, number: int) -> dict[str, Any]:
-        part, seconds = explain_block(self._plan, self._classifier, self._block(number))
-        return _packed(part, seconds)
+        return _packed(explain_block(self._plan, self._classifier, self._block(number)))
 
     def _block(self, number: int) -> Block:
         if number < self._next or self._next == 0:
@@ -143,7 +139,7 @@ def _column(cells: list[Any]) -> Any:
     return column
 
 
-def _packed(part: Part, seconds: float) -> dict[str, Any]:
+def _packed(part: Part) -> dict[str, Any]:
     return {
         "number": part.number,
         "documents": part.documents,
@@ -151,18 +147,14 @@ def _packed(part: Part, seconds: float) -> dict[str, Any]:
         "errors": part.errors.encode(),
         "rows": part.rows,
         "calls": part.calls,
-        "seconds": seconds,
     }
 
 
-def _unpacked(row: dict[str, Any]) -> tuple[Part, float]:
+def _unpacked(row: dict[str, Any]) -> Part:
     lines = [json.loads(line) for line in row["errors"].decode().split("\n") if line]
     refused = tuple(Refused(one["document"], one["source"], one["reason"]) for one in lines)
-    part = Part(
-        int(row["number"]), row["documents"], row["units"], refused, int(row["rows"]),
-        int(row["calls"]),
-    )  # fmt: skip
-    return part, float(row["seconds"])
+    numbers = (int(row[name]) for name in ("rows", "calls"))
+    return Part(int(row["number"]), row["documents"], row["units"], refused, *numbers)
 
 
 def _portable(plan: Plan) -> Plan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -50,8 +49,7 @@ class Plan:
     def files(self) -> list[Source]:
         """The files, checked for their columns."""
         found = sources(self.input)
-        named = (self.columns.text, self.columns.pair, self.columns.id, *self.columns.keep)
-        check_columns(found, [name for name in named if name is not None])
+        check_columns(found, self.columns.wanted)
         return found
 
     def blocks(self, files: Sequence[Source]) -> Iterator[Block]:
@@ -84,13 +82,11 @@ class Plan:
         }
 
 
-def explain_block(plan: Plan, classifier: Classifier, block: Block) -> tuple[Part, float]:
-    """A block's part, and the seconds it took."""
-    start = time.perf_counter()
+def explain_block(plan: Plan, classifier: Classifier, block: Block) -> Part:
+    """A block's results."""
     explained, failed = _explain(plan, classifier, block.documents)
     refused = sorted((*block.refused, *failed), key=lambda one: one.number)
-    part = make_part(block, explained, refused, plan.columns.keep)
-    return part, time.perf_counter() - start
+    return make_part(block, explained, refused, plan.columns.keep)
 
 
 Explained = list[tuple[Document, Explanation]]

@@ -6,7 +6,6 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ class Source:
         """All rows; of formats that keep columns apart, only these are read."""
         ending = self.path.suffix.lower()
         if ending in _TABLES:
-            found = _from_table(self.path, "," if ending == ".csv" else "\t")
+            found = _from_table(self.path)
         elif ending in _LINES:
             found = _from_lines(self.path)
         else:
@@ -141,13 +140,13 @@ def _delimiter(path: Path) -> str:
 Read = tuple[Mapping[str, Any], str]
 
 
-def _from_table(path: Path, delimiter: str) -> Iterator[Read]:
+def _from_table(path: Path) -> Iterator[Read]:
     # Bytes that are no UTF-8 become signs that only their own row is refused for.
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         csv.field_size_limit(_LONGEST_CELL)
-        reader = csv.reader(file, delimiter=delimiter)
+        reader = csv.reader(file, delimiter=_delimiter(path))
         head = next(reader, [])
-        for _ in count():
+        while True:
             try:
                 cells = next(reader)
             except StopIteration:

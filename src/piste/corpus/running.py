@@ -19,10 +19,8 @@ from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
-Doer: TypeAlias = Callable[
-    [Plan, Classifier, Sequence[Source], set[int]], Iterator[tuple[Part, float]]
-]
-"""Gives the parts of all blocks but those that are done, in any order."""
+Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[Source], Sequence[int]], Iterator[Part]]
+"""Gives the parts of the blocks with these numbers, in any order."""
 _TRIED = 12
 """Documents a dry run explains."""
 
@@ -85,20 +83,23 @@ def run(
     classifier = plan.load()
     manifest = plan.manifest(classifier, files)
     with RunFolder.opened(out, manifest, resume) as folder, _Rows(progress) as shown:
-        shown.plan(count_rows(files, plan.columns.wanted))
+        rows = count_rows(files, plan.columns.wanted)
+        left = [number for number in range(-(-rows // block)) if number not in folder.done]
+        shown.plan(rows)
         shown.advance(folder.counts.rows)
-        for part, seconds in doer(plan, classifier, files, set(folder.done)):
-            folder.add(part, seconds)
+        for part in doer(plan, classifier, files, left):
+            folder.add(part)
             shown.advance(part.rows)
         folder.finish()
         return folder.counts
 
 
 def _locally(
-    plan: Plan, classifier: Classifier, files: Sequence[Source], done: set[int]
-) -> Iterator[tuple[Part, float]]:
+    plan: Plan, classifier: Classifier, files: Sequence[Source], left: Sequence[int]
+) -> Iterator[Part]:
+    wanted = set(left)
     for block in plan.blocks(files):
-        if block.number not in done:
+        if block.number in wanted:
             yield explain_block(plan, classifier, block)
 
 
@@ -129,7 +130,7 @@ def estimate(
     warm = type(first)(first.number, chosen[:1], ())
     explain_block(plan, classifier, warm)
     start = time.perf_counter()
-    part, _ = explain_block(plan, classifier, type(first)(first.number, chosen, ()))
+    part = explain_block(plan, classifier, type(first)(first.number, chosen, ()))
     spent = time.perf_counter() - start
     share = len(first.documents) / len(first)
     factor = rows * share / len(chosen)

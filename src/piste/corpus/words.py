@@ -10,7 +10,6 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from piste.corpus.folder import read_manifest
 from piste.corpus.querying import connected, query_rows
 from piste.errors import PisteError
 from piste.vocabulary import Vocabulary
@@ -211,7 +210,6 @@ def clear(changes: Sequence[Change], share: float = 0.05) -> list[Change]:
 
 def _known(path: str | Path, score: str | None, least: int) -> dict[tuple[str, str], Word]:
     if Path(path).is_dir():
-        read_manifest(path)
         found = words(path, score=score, least=least)
     else:
         found = _from_vocabulary(Vocabulary.read(path), least)
