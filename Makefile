@@ -4,14 +4,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench speed clean format
+.PHONY: demo serve test test-browser check bench speed clean format
 
 demo: $(STAMP)
 	$(BIN)/piste demo
 
+serve: $(STAMP)
+	$(BIN)/piste serve
+
 # A process per core, each with one thread: models this small gain nothing from a second one.
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
+# The page in a real browser: Debian's and Ubuntu's package is enough, or any Chromium or Chrome.
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+test-browser: $(STAMP)
+	@test -x "$(CHROMIUM)" || { echo "No Chromium was found: install it (Debian: apt-get install chromium)," \
+		"or say where it is: make test-browser CHROMIUM=/path/to/chrome"; exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[browser]"
+	OMP_NUM_THREADS=1 PISTE_CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -n auto --dist loadfile tests/browser
 
 check: $(STAMP)
 	$(BIN)/ruff check .

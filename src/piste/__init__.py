@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piste import concepts, corpus, evaluation, slalom, studies
+    from piste.checking import Check, check
     from piste.classifiers import Classifier, load
     from piste.comparing import Comparison, compare
     from piste.engine import AnswerCache
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnswerCache",
+    "Check",
     "Classifier",
     "Comparison",
     "Explanation",
@@ -36,6 +38,7 @@ __all__ = [
     "Target",
     "Unit",
     "__version__",
+    "check",
     "compare",
     "concepts",
     "corpus",
@@ -50,6 +53,7 @@ __all__ = [
 # Names are imported when first used, so that `piste --help` need not wait for torch.
 _HOMES = {
     "AnswerCache": "piste.engine",
+    "Check": "piste.checking",
     "Classifier": "piste.classifiers",
     "Comparison": "piste.comparing",
     "Explanation": "piste.explanation",
@@ -57,6 +61,7 @@ _HOMES = {
     "Subject": "piste.subject",
     "Target": "piste.target",
     "Unit": "piste.subject",
+    "check": "piste.checking",
     "compare": "piste.comparing",
     "explain": "piste.explaining",
     "load": "piste.classifiers",

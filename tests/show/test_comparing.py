@@ -15,7 +15,7 @@ from rich.console import Console
 from piste.errors import PisteError
 from piste.explanation import Explanation, Fidelity
 from piste.methods import METHODS
-from piste.show import comparing, comparing_html, html, plots, reading, terminal
+from piste.show import comparing, comparing_html, html, pages, plots, reading, terminal
 from piste.show.side_by_side import SideBySide
 from piste.subject import Unit
 from piste.surrogates import AdditiveSurrogate
@@ -69,7 +69,7 @@ def plotted(explanations: Sequence[Explanation], verdicts: Any, path: Any = None
 
 
 def paged(explanations: Sequence[Explanation], verdicts: Any, path: Any = None) -> str:
-    return comparing_html.page(SideBySide.of(explanations, verdicts), path)
+    return pages.document(comparing_html.view(SideBySide.of(explanations, verdicts)), path)
 
 
 def printed(
@@ -299,6 +299,7 @@ def test_methods_left_out_are_named_everywhere() -> None:
     out = io.StringIO()
     Console(file=out, width=100).print(comparing.render(sides))
     assert "Left out: smoothgrad. It needs <gradients>." in flat(out.getvalue())
-    assert "Left out: smoothgrad. It needs &lt;gradients&gt;." in comparing_html.page(sides)
+    page = pages.document(comparing_html.view(sides))
+    assert "Left out: smoothgrad. It needs &lt;gradients&gt;." in page
     written = [text.get_text() for text in comparing.plot(sides).findobj(Text)]
     assert any("smoothgrad" in words for words in written)

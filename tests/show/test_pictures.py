@@ -17,7 +17,17 @@ from rich.console import Console
 
 from piste.errors import PisteError
 from piste.explanation import Explanation
-from piste.show import colours, comparing, comparing_html, heat, html, plots, reading, terminal
+from piste.show import (
+    colours,
+    comparing,
+    comparing_html,
+    heat,
+    html,
+    pages,
+    plots,
+    reading,
+    terminal,
+)
 from piste.show.side_by_side import SideBySide
 from piste.subject import Unit
 from tests.show.conftest import explanation
@@ -326,7 +336,7 @@ def test_one_panel_per_method(cut):
 
 def test_the_page_lights_a_part_in_all_methods():
     both = sides(name=HOSTILE)
-    text = comparing_html.page(both)
+    text = pages.document(comparing_html.view(both))
     page = Page(text)
     assert page.tags["script"] == 2
     assert len(page.having("href")) == 1 + len(FIVE)

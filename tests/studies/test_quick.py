@@ -12,6 +12,8 @@ from piste import studies
 from tests.cli.commands import run
 
 pytestmark = pytest.mark.slow
+# A few made-up reviews instead of real ones can't bear every claim, but for one.
+MADE_UP = ("naive-bayes", "human-attention", "non-transformer")
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +31,7 @@ def test_it_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsy
     found = json.loads(out)
     verdicts = [claim["it"] for claim in found["claims"]]
     assert set(verdicts) <= {"holds", "holds in part", "does not hold"}
-    # A few made-up reviews can't bear every claim; something of each study comes out.
-    assert set(verdicts) & {"holds", "holds in part"}, found
+    assert verdicts.count("does not hold") <= int(name in MADE_UP), found
     own = folder / f"{name}-quick"
     page = (own / "findings.md").read_text(encoding="utf-8")
     assert f"piste study {name} --quick" in page

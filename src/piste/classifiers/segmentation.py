@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 Span = tuple[int, int]
@@ -12,16 +13,20 @@ Span = tuple[int, int]
 # A word keeps single punctuation between letters (don't, well-made, 3.5); a run of punctuation
 # stands alone, so that "good...but" is three units and not one.
 _PLAIN_WORD = re.compile(r"\w+(?:[^\w\s]\w+)*|[^\w\s]+")
-_CONTRACTION = re.compile(r"\w+(?:['’]\w+)+")
+# The look behind keeps this and sentence ends linear: no run is tried from its middle again.
+_CONTRACTION = re.compile(r"(?<!\w)\w+(?:['’]\w+)+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _SENTENCE_END = re.compile(
-    r"""[.!?…]+["'”’)\]]*(?=\s|<br|$)|[。!?]+|(?:\s*<br\s*/?>\s*)+|\n\s*\n"""
+    r"""(?<![.…])[.!?…]+["'”’)\]]*(?=\s|<br|$)|[。！？｡]+"""
+    r"""|(?<!\s)(?:\s*<br\s*/?>\s*)+|\n\s*\n"""
 )
 _ABBREVIATION = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|cf|no|vol|fig|approx|inc|ltd)"
     r"|\b[A-Za-z](?:\.[A-Za-z])*)\.$",
     re.IGNORECASE,
 )
+_LONGEST_ABBREVIATION = 40
+"""Signs before a full stop that tell whether it ends a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,8 @@ def sentence_spans(text: str) -> list[Span]:
     spans: list[Span] = []
     start = 0
     for match in _SENTENCE_END.finditer(text):
-        if match.group() == "." and _ABBREVIATION.search(text[start : match.end()]):
+        before = text[max(start, match.end() - _LONGEST_ABBREVIATION) : match.end()]
+        if match.group() == "." and _ABBREVIATION.search(before):
             continue
         spans += _stripped(text, start, match.end())
         start = match.end()
@@ -100,7 +106,10 @@ def group_tokens(tokens: Sequence[Token], texts: Sequence[str], units: str) -> l
 
 
 def _words(tokens: Sequence[Token], free: Sequence[int], texts: Sequence[str]) -> list[list[int]]:
-    contractions = [[m.span() for m in _CONTRACTION.finditer(text)] for text in texts]
+    contractions = [
+        {inner for m in _CONTRACTION.finditer(text) for inner in range(m.start() + 1, m.end())}
+        for text in texts
+    ]
     groups: list[list[int]] = []
     for run in _runs(free):
         words: list[list[int]] = []
@@ -112,8 +121,8 @@ def _words(tokens: Sequence[Token], free: Sequence[int], texts: Sequence[str]) -
                 blanks.append(position)
                 continue
             beside = words and not blanks
-            spans = contractions[token.segment]
-            if beside and _same_word(tokens[words[-1][-1]], token, text, spans):
+            inner = contractions[token.segment]
+            if beside and _same_word(tokens[words[-1][-1]], token, text, inner):
                 words[-1].append(position)
             else:
                 words.append([*blanks, position])
@@ -137,12 +146,12 @@ def _runs(positions: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _same_word(left: Token, right: Token, text: str, contractions: Sequence[Span]) -> bool:
+def _same_word(left: Token, right: Token, text: str, contractions: Container[int]) -> bool:
     if left.segment != right.segment or right.start > left.end:
         return False
     if right.start < left.end or right.start == right.end:
         return True  # pieces of one character, or a piece that covers none of its own
-    if any(start < right.start < end for start, end in contractions):
+    if right.start in contractions:
         return True
     if left.word != right.word:
         return False
@@ -165,7 +174,7 @@ def _sentences(
     last: tuple[int, int] | None = None
     for word in words:
         token = tokens[word[-1]]
-        sentence = sum(end <= token.start for end in ends[token.segment])
+        sentence = bisect_right(ends[token.segment], token.start)
         beside = bool(groups) and word[0] == groups[-1][-1] + 1
         if beside and (token.segment, sentence) == last:
             groups[-1] += word

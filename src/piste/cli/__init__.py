@@ -9,7 +9,18 @@ from typing import Annotated
 
 import typer
 
-from piste.cli import concepts, corpus, demo, evaluate, explain, query, study, vocabulary, words
+from piste.cli import (
+    concepts,
+    corpus,
+    demo,
+    evaluate,
+    explain,
+    query,
+    serve,
+    study,
+    vocabulary,
+    words,
+)
 from piste.cli.common import err, out
 from piste.errors import PisteError
 
@@ -30,6 +41,7 @@ for command in (
     words.words,
     words.diff,
     vocabulary.vocabulary,
+    serve.serve,
     study.study,
     demo.demo,
     demo.models,

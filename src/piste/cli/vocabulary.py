@@ -28,6 +28,7 @@ def vocabulary(
     text_column: Annotated[str, typer.Option(help="The column with the texts.")] = "text",
     seed: common.Seed = 0,
     runtime: common.Runtime = "torch",
+    page: common.Page = None,
     as_json: common.AsJson = False,
 ) -> None:
     """Fit one SLALOM to a whole corpus: a value and an importance for every word in it."""
@@ -48,6 +49,10 @@ def vocabulary(
         runtime=runtime,
     )
     found.to_parquet(out)
+    if page is not None:
+        from piste.show import pages, words_html
+
+        common.written(page, lambda path: pages.document(words_html.of_vocabulary(found), path))
     rows = ranked(found)
     if as_json:
         about = {name: found.about[name] for name in ("target", "documents", "questions", "r2")}

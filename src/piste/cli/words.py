@@ -25,6 +25,7 @@ def words(
     score: Score = None,
     least: Least = 5,
     top: Top = 10,
+    page: common.Page = None,
     as_json: common.AsJson = False,
 ) -> None:
     """Which words of a corpus speak for what, and which say much but weigh little."""
@@ -32,6 +33,11 @@ def words(
     from piste.corpus.words import words as collect
 
     rows = collect(folder, by=by, score=score, least=least)
+    if page is not None:
+        from piste.show import pages, words_html
+
+        view = words_html.of_run(folder, by=by, score=score, least=least)
+        common.written(page, lambda path: pages.document(view, path))
     if as_json:
         typer.echo(json.dumps([vars(row) for row in rows], ensure_ascii=False))
         return

@@ -3,7 +3,7 @@
 from piste.corpus.documents import Columns
 from piste.corpus.folder import Counts, errors, read_manifest
 from piste.corpus.querying import Answer, query
-from piste.corpus.reading import explanations
+from piste.corpus.reading import explanation, explanations
 from piste.corpus.running import Estimate, estimate, run
 from piste.corpus.sampled import vocabulary
 from piste.corpus.words import Change, Word, clear, diff, disagreeing, words
@@ -20,6 +20,7 @@ __all__ = [
     "disagreeing",
     "errors",
     "estimate",
+    "explanation",
     "explanations",
     "query",
     "read_manifest",

@@ -154,8 +154,10 @@ def _bytes(arrow: Any, columns: Mapping[str, Sequence[Any]], kinds: Mapping[str,
     return buffer.getvalue()
 
 
-def read_part(folder: Path, number: int, manifest: Mapping[str, Any]) -> list[Explanation]:
-    """The explanations of one part, as they were."""
+def read_part(
+    folder: Path, number: int, manifest: Mapping[str, Any], only: int | None = None
+) -> list[Explanation]:
+    """The explanations of one part, as they were; ``only`` that of one document if it is named."""
     parquet: Any = need("pyarrow.parquet", "tables", "Reading a corpus run")
     name = part_name(number)
     documents = parquet.read_table(folder / "documents" / name).to_pylist()
@@ -164,8 +166,10 @@ def read_part(folder: Path, number: int, manifest: Mapping[str, Any]) -> list[Ex
     units = parquet.read_table(folder / "units" / name)
     found, start = [], 0
     for row in documents:
-        own = units.slice(start, row["units"]).to_pydict()
-        start += row["units"]
+        begin, start = start, start + row["units"]
+        if only not in (None, row["document"]):
+            continue
+        own = units.slice(begin, row["units"]).to_pydict()
         if any(one != row["document"] for one in own["document"]):
             raise PisteError(
                 f"{str(folder)!r}: units and documents of {name} don't belong together."

@@ -212,11 +212,12 @@ def _known(path: str | Path, score: str | None, least: int) -> dict[tuple[str, s
     if Path(path).is_dir():
         found = words(path, score=score, least=least)
     else:
-        found = _from_vocabulary(Vocabulary.read(path), least)
+        found = from_vocabulary(Vocabulary.read(path), least)
     return {(one.word, one.target): one for one in found}
 
 
-def _from_vocabulary(vocabulary: Vocabulary, least: int) -> list[Word]:
+def from_vocabulary(vocabulary: Vocabulary, least: int = LEAST) -> list[Word]:
+    """The words of a vocabulary as those of a corpus run, in its order."""
     table = vocabulary.table()
     columns = ("word", "documents", "effect", "effect_error", "value", "importance")
     rows = zip(*(table[name] for name in columns), strict=True)

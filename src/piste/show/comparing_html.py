@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from piste.explanation import Explanation
-from piste.show import colours, imaged, inline, marked, measures, pages, reading
+from piste.show import checked, colours, html, imaged, inline, marked, measures, pages, reading
 from piste.show.families import styles
 from piste.show.heat import Heat, picture_of
 from piste.show.side_by_side import FIGURES, SCALED, SideBySide
 
 
-def page(sides: SideBySide, path: str | Path | None = None) -> str:
-    """Verdicts, the input once per method, and all units in one table; all is escaped."""
+def view(sides: SideBySide, *, live: bool = False) -> pages.View:
+    """The input once per method, the plane, who was right, verdicts, and all units in a table."""
     first = sides.first
+    plane = next((e for e in sides.explanations if {"value", "importance"} <= set(e.scores)), None)
     parts = (
         _header(sides),
+        f"""<div class="piste-beside">{_inputs(sides)}
+{"" if plane is None else html.plane_section(plane, sides.kinds)}</div>""",
+        checked.section(sides.explanations, sides.checks, live=live),
         _verdicts(sides),
-        _inputs(sides),
         _units(sides),
         pages.details(
             "Settings and versions",
@@ -30,14 +32,22 @@ def page(sides: SideBySide, path: str | Path | None = None) -> str:
             | {"Versions": first.versions},
         ),
     )
-    return pages.document(
+    checks = checked.data(sides.explanations, sides.checks, sides.kinds, live=live)
+    return pages.View(
         f"{reading.prediction(first)}, by {len(sides.explanations)} methods",
         "\n".join(part for part in parts if part),
         styles=("charts.css", "picture.css"),
         rules=inline.colours(),
-        scripts=("lighting.js", "sorting.js"),
-        data=_data(sides),
-        path=path,
+        scripts=html.SCRIPTS,
+        data=_data(sides) | {"checks": checks},
+    )
+
+
+def fragment(sides: SideBySide) -> str:
+    """For a notebook: the verdict, and the whole page in a frame."""
+    return (
+        f'<div class="piste"><p><strong>{escape(reading.prediction(sides.first))}</strong></p>'
+        f"<p>{escape(sides.verdict())}</p>{pages.framed(view(sides), 'The whole page')}</div>"
     )
 
 
@@ -175,6 +185,7 @@ def _data(sides: SideBySide) -> dict[str, Any]:
     first = [kind.first for kind in sides.kinds]
     return {
         "names": [kind.title for kind in sides.kinds],
+        "parts": "parts" if reading.of_picture(sides.first) else "words",
         "columns": [
             {
                 "name": e.method,

@@ -25,6 +25,11 @@ def to_html(
     report: ConceptReport, path: str | Path | None = None, *, maps: Sequence[ConceptMap] = ()
 ) -> str:
     """A complete page that works offline, also written to ``path`` if given; all is escaped."""
+    return pages.document(view(report, maps), path)
+
+
+def view(report: ConceptReport, maps: Sequence[ConceptMap] = ()) -> pages.View:
+    """What is shown of a report, and of the concepts in single inputs."""
     others = [kind for kind in report.kinds if kind != report.main_kind]
     parts = [
         _header(report),
@@ -43,13 +48,12 @@ def to_html(
             },
         ),
     ]
-    return pages.document(
+    return pages.View(
         headline(report),
         "\n".join(parts),
         styles=("charts.css", *concept_maps.STYLES),
         rules=colours(),
         scripts=("sorting.js",),
-        path=path,
     )
 
 

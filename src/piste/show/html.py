@@ -2,61 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from piste.checking import Check
 from piste.explanation import Explanation
-from piste.show import colours, imaged, marked, pages, reading, svg
+from piste.show import checked, colours, imaged, marked, pages, reading, svg
 from piste.show.columns import Column, columns
 
 
 def to_html(e: Explanation, path: str | Path | None = None) -> str:
     """A complete page that works offline, also written to ``path`` if given; all is escaped."""
+    return pages.document(view(e), path)
+
+
+def view(e: Explanation, checks: Sequence[Check] = (), *, live: bool = False) -> pages.View:
+    """What is shown of an explanation; ``live`` if a model can be asked about removals."""
     kinds, found = reading.kinds(e), columns(e)
     pictured = reading.of_picture(e)
-    view = imaged.section(e, kinds, found, _tips(e, kinds)) if pictured else ""
+    shown = imaged.section(e, kinds, found, _tips(e, kinds)) if pictured else ""
     parts = (
         _header(e),
-        view or _text_section(e, kinds, found),
-        _plane_section(e, kinds),
+        f"""<div class="piste-beside">{shown or _text_section(e, kinds, found)}
+{plane_section(e, kinds)}</div>""",
+        checked.section([e], checks, live=live),
         _table_section(e, kinds, found),
         pages.details(
             "Settings and versions",
             {"Model": e.classifier, "Settings": e.settings, "Versions": e.versions},
         ),
     )
-    return pages.document(
+    # A picture's colours follow the choice of a score without any script.
+    own = () if pictured else ("colouring.js",)
+    return pages.View(
         reading.prediction(e),
-        "\n".join(parts),
+        "\n".join(part for part in parts if part),
         styles=("picture.css",) if pictured else (),
         rules=imaged.rules(found) if pictured else "",
-        # A picture's colours follow the choice of a score without any script.
-        scripts=("lighting.js", *(() if pictured else ("colouring.js",)), "sorting.js"),
-        data=_data(e, kinds, found),
-        path=path,
+        scripts=(*own, *SCRIPTS),
+        data=_data(e, kinds, found) | {"checks": checked.data([e], checks, kinds, live=live)},
     )
 
 
+SCRIPTS = ("lighting.js", "selecting.js", "removing.js", "sorting.js")
+"""What every page of explanations can do."""
+
+
 def fragment(e: Explanation) -> str:
-    """The gist for a notebook: no script, no ids, styles that touch nothing outside."""
+    """The gist for a notebook, which needs no script, and the whole page in a frame."""
     kinds = reading.kinds(e)
     plane = svg.plane(e, kinds, width=760, height=440)
     more = f"<details><summary>Value and importance</summary>{plane}</details>" if plane else ""
     styles, tips = pages.asset("parts.css"), _tips(e, kinds)
     if reading.of_picture(e):
         styles += pages.asset("picture.css")
-        view = imaged.gist(e, kinds, tips)
+        shown = imaged.gist(e, kinds, tips)
     else:
-        view = marked.text(e, kinds, tips) + marked.legend(reading.score_sides(e, e.ranking))
+        shown = marked.text(e, kinds, tips) + marked.legend(reading.score_sides(e, e.ranking))
     return (
         f"<style>{styles}</style>"
         f'<div class="piste piste-fragment"><p><strong>{escape(reading.prediction(e))}</strong> '
         f'<span class="piste-faint">{escape(reading.explained(e))} · {escape(e.method)}</span></p>'
-        f"{marked.warnings(e)}{view}"
-        f'<p class="piste-faint">{escape(reading.trust(e))}</p>{more}</div>'
+        f"{marked.warnings(e)}{shown}"
+        f'<p class="piste-faint">{escape(reading.trust(e))}</p>{more}'
+        f"{pages.framed(view(e), 'The whole page')}</div>"
     )
 
 
@@ -65,12 +78,13 @@ def _header(e: Explanation) -> str:
     answer = reading.prediction(e) if chance is None else e.output.label
     percent = "" if chance is None else f" <small>{escape(reading.percent(chance))}</small>"
     model = str(e.classifier.get("name") or "the model")
+    spent = f" in {e.seconds:.1f} s" if np.isfinite(e.seconds) else ""  # corpus runs don't keep it
     share = 100 * min(max(r2, 0.0), 1.0) if np.isfinite(r2) else 0.0
     return f"""<header>
 <p class="piste-kicker">What {escape(model)} says, and why</p>
 <h1>{escape(answer)}{percent}</h1>
-<p>Explained: {escape(reading.explained(e))}, by {escape(e.method)} with {e.calls:,} calls
-in {e.seconds:.1f} s.</p>
+<p>Explained: {escape(reading.explained(e))}, by {escape(e.method)} with {e.calls:,}
+calls{spent}.</p>
 <p class="piste-trust"><span class="piste-meter"><i style="width:{share:.0f}%"></i></span>
 <span><b>How far to trust it.</b> {escape(reading.trust(e))}</span></p>
 {marked.warnings(e)}
@@ -101,7 +115,8 @@ def _text_section(e: Explanation, kinds: list[reading.Kind], found: list[Column]
 </section>"""
 
 
-def _plane_section(e: Explanation, kinds: list[reading.Kind]) -> str:
+def plane_section(e: Explanation, kinds: list[reading.Kind]) -> str:
+    """The plane of an explanation that has one, else ""."""
     wide = svg.plane(e, kinds)
     if not wide:
         return ""
@@ -109,7 +124,8 @@ def _plane_section(e: Explanation, kinds: list[reading.Kind]) -> str:
     small = svg.plane(e, kinds, width=380, height=440)
     return f"""<section>
 <h2>What it says, and how much it weighs</h2>
-<p class="piste-faint">{escape(reading.how_to_read(e))}</p>
+<p class="piste-faint">{escape(reading.how_to_read(e))} Pale dots: too little is known to say
+that they count at all.</p>
 <div class="piste-wide">{wide}</div><div class="piste-small">{small}</div>
 </section>"""
 
@@ -161,6 +177,7 @@ def _data(e: Explanation, kinds: list[reading.Kind], found: list[Column]) -> dic
     first, shown = [kind.first for kind in kinds], reading.shown_class(e)
     return {
         "names": [kind.title for kind in kinds],
+        "parts": "parts" if reading.of_picture(e) else "words",
         "columns": [
             {
                 "name": column.name,

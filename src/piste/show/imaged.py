@@ -71,7 +71,7 @@ def bare(e: Explanation, kinds: Sequence[reading.Kind], paths: Sequence[str]) ->
     """The picture itself, whose parts light up with those of the heat map."""
     picture = picture_of(e)
     parts = "".join(
-        f'<path class="piste-area" data-k="{number}" d="{paths[unit]}"/>'
+        f'<path class="piste-area" data-k="{number}" data-u="{unit}" d="{paths[unit]}"/>'
         for number, kind in enumerate(kinds)
         for unit in kind.units
     )
@@ -92,7 +92,7 @@ def heat_map(
         for unit in kind.units:
             shades = ";".join(f"--h{place}:{heat.css(unit)}" for place, heat in enumerate(heats))
             parts.append(
-                f'<path class="piste-area piste-unit" role="img" data-k="{number}" '
+                f'<path class="piste-area piste-unit" role="img" data-k="{number}" data-u="{unit}" '
                 f'd="{paths[unit]}" style="{shades}">'
                 f"<title>{escape(kind.title)}: {escape(tips[number])}</title></path>"
             )

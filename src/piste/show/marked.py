@@ -24,8 +24,8 @@ def text(e: Explanation, kinds: Sequence[reading.Kind], tips: Sequence[str]) -> 
                 continue
             kind, colour = kind_of[piece.unit], colours.css(float(strengths[piece.unit]))
             parts.append(
-                f'<span class="piste-unit" data-k="{kind}" title="{escape(tips[kind])}" '
-                f'style="background:{colour}">{words}</span>'
+                f'<span class="piste-unit" data-k="{kind}" data-u="{piece.unit}" '
+                f'title="{escape(tips[kind])}" style="background:{colour}">{words}</span>'
             )
         if not isinstance(e.input, str):
             blocks.append(f'<p class="piste-faint">Text {number}</p>')

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib import resources
@@ -15,33 +16,40 @@ from typing import Any
 from piste import storage
 
 
-def document(
-    title: str,
-    body: str,
-    *,
-    styles: Sequence[str] = (),
-    rules: str = "",
-    scripts: Sequence[str] = (),
-    data: Mapping[str, Any] | None = None,
-    path: str | Path | None = None,
-) -> str:
+@dataclass(frozen=True)
+class View:
+    """What a page shows, wherever it is shown: in a file, in a notebook, by the server.
+
+    ``body`` must be escaped already; styles and scripts are names of assets, ``rules`` further
+    rules of style, and ``data`` what the scripts need.
+    """
+
+    title: str
+    body: str
+    styles: Sequence[str] = ()
+    rules: str = ""
+    scripts: Sequence[str] = ()
+    data: Mapping[str, Any] | None = None
+
+
+def document(view: View, path: str | Path | None = None) -> str:
     """A complete page that works offline, also written to ``path`` if given.
 
-    It asks nothing of any network: styles and scripts (names of assets) are inline, with further
-    ``rules`` of style, and its own content security policy forbids everything else. ``body`` must
-    be escaped already.
+    It asks nothing of any network: styles and scripts are inline, and its own content security
+    policy forbids everything else.
     """
-    script = "\n".join(asset(name) for name in scripts)
+    names = ("piste.js", *view.scripts, "starting.js") if view.scripts else ()
+    script = "\n".join(asset(name) for name in names)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     allowed = f"'sha256-{digest}'" if script else "'none'"
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    sheets = "".join(asset(name) for name in ("parts.css", "page.css", *styles))
+    sheets = "".join(asset(name) for name in ("parts.css", "page.css", *view.styles))
     end = ""
-    if data is not None:
-        end += f'<script type="application/json" class="piste-data">{as_json(data)}</script>\n'
+    if view.data is not None:
+        end += f'<script type="application/json" class="piste-data">{as_json(view.data)}</script>\n'
     if script:
         end += f"<script>{script}</script>\n"
     page = f"""<!doctype html>
@@ -51,12 +59,12 @@ def document(
 <meta http-equiv="Content-Security-Policy" content="{escape(policy)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{escape(title)} · Piste</title>
-<style>{sheets}{rules}</style>
+<title>{escape(view.title)} · Piste</title>
+<style>{sheets}{view.rules}</style>
 </head>
 <body>
 <main class="piste">
-{body}
+{view.body}
 </main>
 <div class="piste-tip" role="tooltip" hidden></div>
 {end}</body>
@@ -65,6 +73,16 @@ def document(
     if path is not None:
         storage.write_text(path, page)
     return page
+
+
+def framed(view: View, summary: str) -> str:
+    """The page inside another one, such as a notebook: it opens on demand, alone in its frame."""
+    return (
+        f"<details><summary>{escape(summary)}</summary>"
+        '<iframe sandbox="allow-scripts" loading="lazy" title="Piste" '
+        'style="width:100%;height:46rem;border:0;background:#fff" '
+        f'srcdoc="{escape(document(view))}"></iframe></details>'
+    )
 
 
 @cache

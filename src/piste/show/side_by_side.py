@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import measures, reading
 from piste.show.families import family
+
+if TYPE_CHECKING:
+    from piste.checking import Check
 
 Floats = reading.Floats
 Verdicts = Mapping[str, Mapping[str, float]]
@@ -39,12 +43,15 @@ class SideBySide:
     """Methods × units: every method's ranking score over its largest |score|."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Methods that could not explain this classifier, with the reason."""
+    checks: Sequence[Check] = ()
+    """Removals the model was really asked about."""
 
     @staticmethod
     def of(
         explanations: Sequence[Explanation],
         verdicts: Verdicts,
         skipped: Mapping[str, str] | None = None,
+        checks: Sequence[Check] = (),
     ) -> SideBySide:
         """Check that the explanations can stand side by side, and scale their scores."""
         given = tuple(explanations)
@@ -61,7 +68,7 @@ class SideBySide:
         largest = np.nanmax(np.abs(np.nan_to_num(scores, posinf=0, neginf=0)), axis=1)
         scaled = scores / np.where(largest > 0, largest, 1.0)[:, None]
         kinds = reading.grouped(first.units, list(scores))
-        return SideBySide(given, verdicts, kinds, scaled, dict(skipped or {}))
+        return SideBySide(given, verdicts, kinds, scaled, dict(skipped or {}), checks)
 
     @property
     def first(self) -> Explanation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -49,37 +50,94 @@ class _Frame:
         return float(bottom - share * (bottom - top))
 
 
+@dataclass(frozen=True)
+class Points:
+    """What a plane shows: named points, value to the right and importance upward."""
+
+    names: Sequence[str]
+    places: Floats
+    """Value and importance, n × 2; points that are not known are left out."""
+    errors: Floats
+    """Their standard errors, NaN where there is none."""
+    radii: Floats
+    strengths: Floats
+    """From −1 to 1, for the colours."""
+    order: Sequence[int]
+    """Points that may have a label, the most telling first."""
+    loose: NDArray[np.bool_]
+    """Points of which too little is known to say that they count at all: they step back."""
+    sides: tuple[str, str]
+    """What positive and negative values mean."""
+    about: str
+    """What a reader hears who can't see it."""
+    first: int = 0
+    """The number of the first point: several planes of a page count on."""
+
+
 def plane(
     e: Explanation, kinds: list[reading.Kind], *, width: float = 860, height: float = 520
 ) -> str:
-    """One ``<g data-k>`` per kind of unit (dot, errors, label); "" without value and importance."""
+    """The plane of an explanation's units; "" without value and importance."""
     if not {"value", "importance"} <= set(e.scores):
         return ""
-    value, importance = e.score("value"), e.score("importance")
     firsts = [kind.first for kind in kinds]
-    points = np.stack([value[firsts], importance[firsts]], axis=1)
-    known = np.asarray(np.isfinite(points).all(axis=1))
+    both = ("value", "importance")
+    places = np.stack([e.score(name)[firsts] for name in both], axis=1)
+    names, leaders = _named_once(e, kinds, places)
+    points = Points(
+        names=names,
+        places=places,
+        errors=np.stack([e.error(name)[firsts] for name in both], axis=1),
+        radii=3.6 * np.array([len(kind.units) for kind in kinds]) ** 0.3,
+        strengths=colours.strengths(e.score("value"))[firsts],
+        order=[index for index in reading.telling(e, kinds) if index in leaders],
+        # Value and importance are loose where their product, which ranks, is well known.
+        loose=(e.error() > np.abs(e.score()))[firsts],
+        sides=reading.sides(e),
+        about="Value against importance of every unit",
+    )
+    return draw(points, width=width, height=height, most=reading.most_labels(e))
+
+
+def _named_once(
+    e: Explanation, kinds: list[reading.Kind], places: Floats
+) -> tuple[list[str], set[int]]:
+    """Labels, and who has one: kinds that only other methods tell apart lie at one place."""
+    shared: dict[tuple[str, bytes], list[int]] = {}
+    for index, kind in enumerate(kinds):
+        word = e.units[kind.first].text.strip().casefold()
+        shared.setdefault((word, np.round(places[index], 9).tobytes()), []).append(index)
+    names = [kind.title for kind in kinds]
+    for first, *others in shared.values():
+        if others:
+            units = sum(len(kinds[index].units) for index in (first, *others))
+            names[first] = f"{reading.short(e.units[kinds[first].first].text)} ×{units}"
+    return names, {group[0] for group in shared.values()}
+
+
+def draw(points: Points, *, width: float = 860, height: float = 520, most: int = 90) -> str:
+    """One ``<g data-k>`` per point (dot, errors, label, at ``most`` so many); "" without any."""
+    known = np.asarray(np.isfinite(points.places).all(axis=1))
     if not known.any():
         return ""
-    frame = _Frame.around(points[known], width, height)
-    dots = np.array([(frame.x(x), frame.y(y)) for x, y in np.nan_to_num(points)])
-    radii = 3.6 * np.array([len(kind.units) for kind in kinds]) ** 0.3
-    sizes = np.array([(text_width(kind.title) + 4, _FONT + 3) for kind in kinds])
-    order = [index for index in reading.telling(e, kinds) if known[index]]
-    order = order[: reading.most_labels(e)]
-    places = labels.place(dots, radii + 1, sizes, order, frame.box)
-    strengths = colours.strengths(value)[firsts]
-    errors = np.stack([e.error("value")[firsts], e.error("importance")[firsts]], axis=1)
-    parts = [_axes(e, frame)]
-    for index in np.flatnonzero(known):
-        parts.append(f'<g data-k="{index}" class="piste-dot">')
-        parts.append(_whiskers(frame, points[index], errors[index]))
-        parts.append(_dot(dots[index], float(radii[index]), float(strengths[index])))
-        parts.append(_label(kinds[index], places[index], dots[index]))
+    frame = _Frame.around(points.places[known], width, height)
+    dots = np.array([(frame.x(x), frame.y(y)) for x, y in np.nan_to_num(points.places)])
+    sizes = np.array([(text_width(name) + 4, _FONT + 3) for name in points.names])
+    order = [index for index in points.order if known[index]][:most]
+    places = labels.place(dots, points.radii + 1, sizes, order, frame.box)
+    parts = [_axes(points.sides, frame)]
+    for index in np.flatnonzero(known).tolist():
+        place, error = points.places[index], points.errors[index]
+        look = "piste-dot piste-loose" if points.loose[index] else "piste-dot"
+        parts.append(f'<g data-k="{points.first + index}" class="{look}">')
+        parts.append(_whiskers(frame, place, error))
+        radius, strength = float(points.radii[index]), float(points.strengths[index])
+        parts.append(_dot(dots[index], radius, strength))
+        parts.append(_label(points.names[index], places[index], dots[index]))
         parts.append("</g>")
     return (
         f'<svg class="piste-plane" viewBox="0 0 {width:g} {height:g}" role="img" '
-        f'aria-label="Value against importance of every unit">{"".join(parts)}</svg>'
+        f'aria-label="{escape(points.about)}">{"".join(parts)}</svg>'
     )
 
 
@@ -109,9 +167,9 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
     return [float(round(number, 10)) + 0.0 for number in numbers]
 
 
-def _axes(e: Explanation, frame: _Frame) -> str:
+def _axes(sides: tuple[str, str], frame: _Frame) -> str:
     left, top, right, bottom = frame.box
-    above, below = reading.sides(e)
+    above, below = sides
     zero_x, zero_y = frame.x(0), frame.y(0)
     parts = [
         f'<path class="piste-zero" d="M{zero_x:.1f} {top}V{bottom}M{left} {zero_y:.1f}H{right}"/>',
@@ -159,13 +217,13 @@ def _dot(dot: Floats, radius: float, strength: float) -> str:
     )
 
 
-def _label(kind: reading.Kind, place: labels.Label | None, dot: Floats) -> str:
+def _label(name: str, place: labels.Label | None, dot: Floats) -> str:
     if place is None:
         return ""
     x, y = place.centre
     words = (
         f'<text class="piste-label" x="{x:.1f}" y="{y + 4:.1f}" '
-        f'text-anchor="middle">{escape(kind.title)}</text>'
+        f'text-anchor="middle">{escape(name)}</text>'
     )
     if place.leader is None:
         return words

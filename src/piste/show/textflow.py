@@ -23,6 +23,9 @@ MOST_LINES = 150
 DPI = 100
 _FINE = 8
 """Text is measured this much larger: hinting rounds small widths to whole pixels."""
+_LONGEST = 400
+"""Signs that are measured at once: hardly a line holds more, and the time would grow with their
+square."""
 _SIZE = 11.5
 LINE = 27.0
 MARGIN = 30.0
@@ -63,7 +66,9 @@ class Flow:
         for piece in pieces:
             for part in re.findall(r"\r\n|\s|\S+", piece.text):
                 if not part.isspace():
-                    self.waiting.append((writable(part), piece))
+                    shown = writable(part)
+                    stretches = range(0, len(shown), _LONGEST)
+                    self.waiting += [(shown[at : at + _LONGEST], piece) for at in stretches]
                     continue
                 self._set()
                 if part in ("\r\n", "\n", "\r"):

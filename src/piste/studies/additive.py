@@ -18,6 +18,7 @@ from piste.studies.synthetic import (
     ADDITIVE,
     KINDS,
     MOST_WORDS,
+    SUM,
     Recipe,
     answers,
     by_model,
@@ -63,8 +64,7 @@ class Additive(Study):
         repeated = answers(classifier, [" ".join([WORD] * k) for k in range(1, MOST_WORDS + 1)])
         rng = np.random.default_rng([work.seed, 1])
         drawn, texts = draw_texts(_TEXTS, rng)
-        weights = np.array(list(ADDITIVE.values()))
-        truth = np.array([weights[one].sum() for one in drawn])
+        truth = SUM.truth(drawn)
         said = answers(classifier, texts)
         labels = rng.random(_TEXTS) < 1 / (1 + np.exp(-truth))
         return {
@@ -111,10 +111,7 @@ def _table(found: dict[tuple[str, int], Any]) -> Table:
             "best possible",
             "correlation with the rule",
         ),
-        [
-            tuple(cell.replace("-", "−") if cell[:1] == "-" else cell for cell in row)
-            for row in rows
-        ],
+        rows,
     )
 
 

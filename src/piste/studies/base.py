@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
+from piste.evaluation import Interval
 from piste.show.canvas import save
 from piste.storage import make_folder
 
@@ -129,6 +130,20 @@ def _read(path: Path) -> dict[str, Any]:
             # What comes next must not be written onto it.
             path.write_text("".join(f"{kept}\n" for kept in lines[:-1]), encoding="utf-8")
     return found
+
+
+def graded(whole: bool, part: bool) -> str:
+    """The verdict on a claim."""
+    return "holds" if whole else "holds in part" if part else "does not hold"
+
+
+def shown(one: Interval, digits: int = 2) -> str:
+    """Mean (low to high).
+
+    >>> shown(Interval(0.5, 0.25, 0.75, 9))
+    '0.50 (0.25 to 0.75)'
+    """
+    return f"{one.centre:.{digits}f} ({one.low:.{digits}f} to {one.high:.{digits}f})"
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 
 import piste
 from piste.evaluation import Example, Interval, evaluate, interval, read_data
-from piste.studies.base import Table, Work
-from piste.studies.judged import AS_PUBLISHED, shown
+from piste.studies.base import Table, Work, graded, shown
+from piste.studies.judged import AS_PUBLISHED
 from piste.studies.reviews import made_up
 
 OURS = "Piste's default"
@@ -104,7 +104,7 @@ def claim(areas: Areas) -> tuple[str, str, str]:
         "500 samples are enough for what SHAP reaches with its automatic budget",
         f"above SHAP by {shown(gap, 3)} with 500, by {shown(last, 3)} with {most.split()[-1]}; "
         f"{OURS} by {shown(ours, 3)}",
-        "holds" if gap.high >= 0 else "holds in part" if gap.high >= -0.05 else "does not hold",
+        graded(gap.high >= 0, gap.high >= -0.05),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from piste.evaluation import interval
-from piste.studies.base import Findings, Table
+from piste.studies.base import Findings, Table, graded
 from piste.studies.case_figures import changes, draw_planes, draw_removal
 from piste.studies.planting import CONTROL, METHODS, SHORTCUT, WORDS, Case
 
@@ -37,10 +37,6 @@ def report(found: Found, name: str, title: str, command: str) -> Findings:
             "removal": partial(draw_removal, found[shown]),
         },
     )
-
-
-def _verdict(holds: bool, in_part: bool) -> str:
-    return "holds" if holds else "holds in part" if in_part else "does not hold"
 
 
 def _corner(one: Any, word: str) -> float:
@@ -73,7 +69,7 @@ def _exposed(found: Found, main: Sequence[Case]) -> tuple[str, str, str]:
         "(ours) the plane exposes a shortcut: it lies among the top fifth of a text's words by "
         "value and by importance, and first over all texts, though it means nothing",
         "; ".join(said),
-        _verdict(min(shares) >= 0.75 and max(places) <= 3, min(shares) >= 0.25 or min(places) <= 3),
+        graded(min(shares) >= 0.75 and max(places) <= 3, min(shares) >= 0.25 or min(places) <= 3),
     )
 
 
@@ -89,7 +85,7 @@ def _not_exposed(found: Found, main: Sequence[Case]) -> tuple[str, str, str]:
         "(ours) neither a control word nor the same word in a clean model lies there "
         "(by chance: 4 %)",
         "; ".join(said),
-        _verdict(most <= 0.1, most <= 0.25),
+        graded(most <= 0.1, most <= 0.25),
     )
 
 
@@ -106,7 +102,7 @@ def _foretells(found: Found, main: Sequence[Case]) -> tuple[str, str, str]:
     return (
         "(ours) without the shortcut the log-odds fall as SLALOM foretells",
         "; ".join(said),
-        _verdict(max(errors) <= 0.25, max(errors) <= 0.5),
+        graded(max(errors) <= 0.25, max(errors) <= 0.5),
     )
 
 

@@ -13,9 +13,8 @@ from scipy import stats
 import piste
 from piste.evaluation import Interval
 from piste.show.canvas import panels, plain_ticks
-from piste.studies.base import Table
+from piste.studies.base import Table, shown
 from piste.studies.cases import AS_PUBLISHED
-from piste.studies.judged import shown
 from piste.studies.sequential import KINDS, Shape, count
 from piste.studies.timing import peak_memory, processor_seconds, recorded
 

@@ -11,20 +11,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 from piste.evaluation import Example, read_data
-from piste.studies.base import Findings, Study, Work
-from piste.studies.judged import draw, judge, lead, readers, shown, table, tested, verdict
+from piste.studies import judged
+from piste.studies.base import Findings, Study, Work, shown
+from piste.studies.judged import draw, judge, lead, readers, table, tested, verdict
 from piste.studies.reviews import made_up
 
-COLUMNS = (
-    "values",
-    "importances",
-    "lin.",
-    "values, short",
-    "importances, short",
-    "lin., short",
-    "LIME",
-    "SHAP",
-)
+COLUMNS = tuple(judged.COLUMNS)[:8]
 _SIZES = (50, 100, 200)
 _FIGURE = "auroc"
 _PAPER = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,15 @@ from piste import zoo
 from piste.classifiers import Classifier
 from piste.evaluation import Example, Interval, evaluate, interval
 from piste.show.canvas import panels
-from piste.studies.base import Table, Work
+from piste.studies.base import Table, Work, graded, shown
+from piste.studies.cases import AS_PUBLISHED as _AS_PUBLISHED
 from piste.studies.finetuning import Training, accuracy, fine_tune
 from piste.studies.reviews import LABELS, balanced
 
 Found = Mapping[str, Any]
 """Of every row: the figures of every method, a list over its texts each, and what else is known."""
 
-AS_PUBLISHED = "slalom[sampler=short,slopes=false,link=false]"
+AS_PUBLISHED = f"slalom[{','.join(f'{k}={str(v).lower()}' for k, v in _AS_PUBLISHED.items())}]"
 """SLALOM as in the paper: answers to short random texts, no slopes."""
 COLUMNS: Mapping[str, str] = {
     "values": "slalom:value",
@@ -76,7 +78,7 @@ def _reads_texts(config: Path) -> bool:
 
 
 def _fine_tuned(work: Work, path: Path, name: str, start: Path) -> Classifier:
-    training = Training(**{**vars(_TRAINING), "seed": work.seed})
+    training = replace(_TRAINING, seed=work.seed)
     own = work.models / f"{path.stem}-{name}-{_TEXTS}-{training.name}"
     examples = balanced(path, "train", _TEXTS, work.seed)
     return fine_tune(start, examples, LABELS, own, **vars(training))
@@ -139,15 +141,7 @@ def lead(
 
 def verdict(leads: Sequence[Interval]) -> str:
     """Whether something is ahead of everything else: clearly, on average, or not."""
-    if all(one.low > 0 for one in leads):
-        return "holds"
-    ahead = [one.centre > 0 for one in leads]
-    return "holds in part" if any(ahead) else "does not hold"
-
-
-def shown(one: Interval, digits: int = 2) -> str:
-    """Mean (low to high)."""
-    return f"{one.centre:.{digits}f} ({one.low:.{digits}f} to {one.high:.{digits}f})"
+    return graded(all(one.low > 0 for one in leads), any(one.centre > 0 for one in leads))
 
 
 def table(

@@ -21,9 +21,9 @@ import piste
 from piste.classifiers import Classifier
 from piste.evaluation import interval, read_data
 from piste.studies import growth
-from piste.studies.base import Findings, Study, Table, Work
+from piste.studies.base import Findings, Study, Table, Work, graded, shown
 from piste.studies.cases import made_up_text, word_tokenizer
-from piste.studies.judged import average, judge, shown
+from piste.studies.judged import average, judge
 from piste.studies.reviews import made_up
 from piste.studies.sequential import KINDS, LABELS, Shape, train
 from piste.studies.synthetic import ADDITIVE, MOST_WORDS, answers, draw_texts
@@ -77,6 +77,8 @@ def _shapes(work: Work) -> list[Shape]:
         Shape(kind, layers * (2 if kind == "mamba" else 1), width)
         for layers, width in (small if work.quick else large)
         for kind in KINDS
+        # A Mamba of this size was not done after half an hour: it lacks its own kernels here.
+        if (kind, width) != ("mamba", 2048)
     ]
 
 
@@ -186,20 +188,20 @@ def _claims(trained: Found, marked: Found) -> list[tuple[str, str, str]]:
             f"held-out R² {shown(fits['mamba'])} on a small one that was trained, where BLOOM's "
             f"is {fits['bloom'].centre:.2f} and Llama's {fits['llama'].centre:.2f}; its values "
             f"correlate with the weights of the rule by {shown(tells)}",
-            "holds" if min(fit, tells.centre) > 0.5 else "holds in part" if fit > 0 else
-            "does not hold",
+            graded(min(fit, tells.centre) > 0.5, fit > 0),
         )
-    ]  # fmt: skip
+    ]
     for name, one in marked.items():
         areas = [average(one, score, "auroc") for score in _SCORES]
         claims.append(
             (
                 "scores of large models find the words that people marked",
                 f"{name}: {', '.join(map(shown, areas))}",
-                "holds" if all(area.low > 0.5 for area in areas) else "holds in part" if
-                any(area.low > 0.5 for area in areas) else "does not hold",
+                graded(
+                    all(area.low > 0.5 for area in areas), any(area.low > 0.5 for area in areas)
+                ),
             )
-        )  # fmt: skip
+        )
     return claims
 
 

@@ -12,11 +12,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 from piste.evaluation import Example, read_data
-from piste.studies.base import Findings, Study, Work
+from piste.studies import judged
+from piste.studies.base import Findings, Study, Work, graded
 from piste.studies.judged import average, draw, judge, readers, table, tested
 from piste.studies.reviews import made_up
 
-COLUMNS = ("values", "importances", "lin.", "values, short", "importances, short", "lin., short")
+COLUMNS = tuple(judged.COLUMNS)[:6]
 _FIGURE = "spearman_nb"
 _PAPER = {
     "DistilBERT": ("", "", "", "0.69", "0.32", "0.70"),
@@ -86,7 +87,7 @@ def _data(work: Work) -> tuple[list[Example], list[Example]]:
 
 def _of_its_order(ours: float, theirs: float) -> str:
     """As high as the paper's lowest, at least half of it, or less."""
-    return "holds" if ours >= theirs else "holds in part" if ours >= theirs / 2 else "does not hold"
+    return graded(ours >= theirs, ours >= theirs / 2)
 
 
 STUDY = AgreementWithNaiveBayes()

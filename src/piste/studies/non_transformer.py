@@ -20,8 +20,8 @@ import piste
 from piste.classifiers import Classifier
 from piste.errors import need
 from piste.evaluation import Example, read_data
-from piste.studies.base import Findings, Study, Work
-from piste.studies.judged import draw, judge, lead, shown, table, verdict
+from piste.studies.base import Findings, Study, Work, shown
+from piste.studies.judged import draw, judge, lead, table, verdict
 from piste.studies.reviews import LABELS, balanced, made_up
 
 COLUMNS = ("lin.", "lin., short", "LIME", "SHAP")

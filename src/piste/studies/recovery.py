@@ -28,7 +28,7 @@ from piste import slalom
 from piste.evaluation import interval
 from piste.show.canvas import panels
 from piste.slalom import Slalom
-from piste.studies.base import Findings, Study, Table, Work
+from piste.studies.base import Findings, Study, Table, Work, graded, shown
 from piste.studies.synthetic import (
     KINDS,
     Recipe,
@@ -174,7 +174,7 @@ def _logit_claim(found: Found) -> tuple[str, str, str]:
         "recovered log-odds are off by 0.001 to 0.017 (squared)",
         f"by {min(errors):.4f} to {max(errors):.4f}, which is {min(shares):.1%} to "
         f"{max(shares):.1%} of their variance",
-        "holds" if small else "holds in part" if most else "does not hold",
+        graded(small, bool(most)),
     )
 
 
@@ -186,13 +186,12 @@ def _parameter_claim(found: Found, truth: Slalom) -> tuple[str, str, str]:
         "there is a good correspondence between true and recovered parameters",
         f"values correlate by {values.min():.3f} to {values.max():.3f}, importances by "
         f"{importances.min():.3f} to {importances.max():.3f}",
-        "holds" if both else "holds in part" if some else "does not hold",
+        graded(bool(both), bool(some)),
     )
 
 
 def _mean(errors: Floats) -> str:
-    mean = interval(errors)
-    return f"{mean.centre:.4f} ({mean.low:.4f} to {mean.high:.4f})"
+    return shown(interval(errors), 4)
 
 
 def _logit_table(found: Found) -> Table:

@@ -23,7 +23,7 @@ import piste
 from piste.errors import need
 from piste.show.canvas import INK, panels, plain_ticks
 from piste.studies import budgets
-from piste.studies.base import Findings, Study, Table, Work
+from piste.studies.base import Findings, Study, Table, Work, graded
 from piste.studies.budgets import OURS
 from piste.studies.cases import AS_PUBLISHED, encoder
 from piste.studies.peers import PlainModel
@@ -201,30 +201,26 @@ def _time_claims(timed: dict[Key, Timed], numbers: Sequence[int]) -> list[tuple[
         (
             "SLALOM is 6 to 10 times quicker than LIME and 16 to 20 times quicker than SHAP",
             f"at {most:,} samples {lime:.1f} and {shap:.1f} times",
-            _graded(lime >= 6 and shap >= 16, lime > 1 and shap > 1),
+            graded(lime >= 6 and shap >= 16, lime > 1 and shap > 1),
         ),
         (
             "because it gets by with substantially shorter texts",
             f"{short:.1f} tokens in a question, where LIME's have {long:.1f}",
-            _graded(long > 3 * short, long > short),
+            graded(long > 3 * short, long > short),
         ),
         (
             "the forward passes decide: 10 times the samples take 10 times as long",
             f"{factor:.1f} times the samples take {grown:.1f} times as long, "
             f"in all {over:.2f} times the bare passes",
-            _graded(over < 1.25, over < 5),
+            graded(over < 1.25, over < 5),
         ),
         (
             "gradients and integrated gradients are the quickest",
             f"they take {once:.2f} and {steps:.2f} times as long as SLALOM with {numbers[0]:,} "
             "samples",
-            _graded(max(once, steps) < 1, min(once, steps) < 1),
+            graded(max(once, steps) < 1, min(once, steps) < 1),
         ),
     ]
-
-
-def _graded(whole: bool, part: bool) -> str:
-    return "holds" if whole else "holds in part" if part else "does not hold"
 
 
 def _draw(timed: dict[Key, Timed], areas: budgets.Areas) -> Figure:

@@ -23,7 +23,7 @@ from piste.classifiers import Classifier
 from piste.evaluation import Example
 from piste.studies.cases import VOCABULARY, drawn, word_tokenizer
 from piste.studies.finetuning import fine_tune
-from piste.studies.synthetic import ADDITIVE, MOST_WORDS, draw_texts
+from piste.studies.synthetic import ADDITIVE, MOST_WORDS, SUM, draw_texts
 
 KINDS = ("bloom", "llama", "mamba")
 LABELS = ("no", "yes")
@@ -121,8 +121,7 @@ def train(shape: Shape, texts: int, rate: float, seed: int, folder: Path) -> Cla
         word_tokenizer(False, tuple(ADDITIVE)).save_pretrained(start)
     rng = np.random.default_rng([seed, 3])
     numbers, read = draw_texts(texts, rng)
-    weights = np.array(list(ADDITIVE.values()))
-    chances = 1 / (1 + np.exp([-weights[one].sum() for one in numbers]))
+    chances = 1 / (1 + np.exp(-SUM.truth(numbers)))
     labels = (rng.random(texts) < chances).astype(int).tolist()
     examples = [
         Example(str(number), text, label=label)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import piste
 from piste.evaluation import interval
 from piste.show.canvas import panels
-from piste.studies.base import Findings, Study, Table, Work
+from piste.studies.base import Findings, Study, Table, Work, graded
 from piste.studies.synthetic import (
     ADDITIVE,
     FIRST_ID,
@@ -174,7 +174,7 @@ def _network_claim(networks: list[dict[str, list[float]]]) -> tuple[str, str, st
         "a two-layer ReLU network recovers the correct scores",
         f"each copy gets {min(means):.2f} to {max(means):.2f} for {_span(networks[0])} copies, "
         f"mean of {len(networks)} networks, where {_TRUE} is true",
-        "holds" if off < 0.1 else "holds in part" if off < 0.25 else "does not hold",
+        graded(off < 0.1, off < 0.25),
     )
 
 
@@ -187,7 +187,7 @@ def _transformer_claim(
         "transformers fail to reflect the true relationship",
         f"each copy gets a share that falls like k to the power of {min(powers):.2f} to "
         f"{max(powers):.2f} (1/k: -1.00; the rule: 0.00)",
-        "holds" if all(shared) else "holds in part" if any(shared) else "does not hold",
+        graded(all(shared), any(shared)),
     )
 
 

@@ -27,7 +27,7 @@ from piste import slalom
 from piste.evaluation import Interval, interval
 from piste.show.canvas import panels, plain_ticks
 from piste.slalom import Slalom
-from piste.studies.base import Findings, Study, Table, Work
+from piste.studies.base import Findings, Study, Table, Work, graded
 from piste.studies.recovery import draw_slalom, lesson, lessons, off, rule_of
 from piste.studies.synthetic import Recipe, Rule, answers, train
 
@@ -173,7 +173,7 @@ def _of(found: Found, subject: str, axis: str) -> list[Setting]:
 
 
 def _verdict(each: Sequence[bool]) -> str:
-    return "holds" if all(each) else "holds in part" if any(each) else "does not hold"
+    return graded(all(each), any(each))
 
 
 def _parameter_claim(found: Found) -> tuple[str, str, str]:

@@ -26,7 +26,7 @@ from piste.errors import need
 from piste.evaluation import interval
 from piste.show.canvas import panels
 from piste.slalom.link import Saturation
-from piste.studies.base import Findings, Study, Table, Work
+from piste.studies.base import Findings, Study, Table, Work, graded, shown
 from piste.studies.synthetic import (
     ADDITIVE,
     KINDS,
@@ -176,17 +176,13 @@ def _first(
     ]
     every = [one for own in won for one in own]
     told = " and ".join(f"{sum(own)} of {len(own)}" for own in won)
-    holds = "holds" if all(every) else "holds in part" if any(every) else "does not hold"
-    return f"in {told}", holds
+    return f"in {told}", graded(all(every), any(every))
 
 
 def _table(title: str, found: dict[tuple[str, int], Any]) -> Table:
     rows = []
     for (kind, layers), one in found.items():
-        cells = []
-        for form in FORMS:
-            mean = interval(np.array(one[form]), average="mean")
-            cells.append(f"{mean.centre:.4f} ({mean.low:.4f} to {mean.high:.4f})")
+        cells = [shown(interval(one[form]), 4) for form in FORMS]
         known = " / ".join(f"{number:.2f}" for number in _PAPER[kind, layers])
         rows.append((kind, str(layers), f"{one['variance']:.2f}", *cells, known))
     columns = ("variance of the log-odds", *FORMS, "paper: linear / GAM / SLALOM")

@@ -57,14 +57,14 @@ def to_html(results: Results, path: str | Path | None = None) -> str:
         _refusals(results),
         _settings(results),
     )
-    return pages.document(
+    view = pages.View(
         headline(main),
         "\n".join(part for part in parts if part),
         styles=("charts.css",),
         rules=colours() + ".piste{max-width:80rem}",
         scripts=("sorting.js",),
-        path=path,
     )
+    return pages.document(view, path)
 
 
 def _header(results: Results, found: Summary, main: list[Standing]) -> str:

@@ -1,8 +1,7 @@
-(() => {
-  // Colour the text by any score.
-  const data = JSON.parse(document.querySelector(".piste-data").textContent);
-  const words = document.querySelectorAll(".piste-unit");
-  const choice = document.querySelector(".piste-choice");
+// Colour the text by any score.
+piste.parts.push((root, data) => {
+  const choice = root.querySelector(".piste-choice");
+  if (!choice || !data.palette) return;
   const { palette } = data;
   function colour(strength) {
     if (Math.abs(strength) < palette.visible) return "transparent";
@@ -12,9 +11,11 @@
   choice.hidden = data.columns.length < 2;
   choice.querySelector("select").addEventListener("change", (event) => {
     const column = data.columns[event.target.value];
-    for (const word of words) word.style.background = colour(column.strengths[word.dataset.k]);
-    document.querySelector(".piste-above").textContent = column.sides[0];
-    document.querySelector(".piste-below").textContent = column.sides[1];
-    document.querySelector(".piste-meaning").textContent = column.meaning;
+    for (const word of root.querySelectorAll(".piste-unit")) {
+      word.style.background = colour(column.strengths[word.dataset.k]);
+    }
+    root.querySelector(".piste-above").textContent = column.sides[0];
+    root.querySelector(".piste-below").textContent = column.sides[1];
+    root.querySelector(".piste-meaning").textContent = column.meaning;
   });
-})();
+});

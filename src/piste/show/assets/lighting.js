@@ -1,9 +1,9 @@
-"use strict";
-(() => {
-  const data = JSON.parse(document.querySelector(".piste-data").textContent);
+// Hovering or focusing a word, a dot, a part of a picture or a row lights all of its kind.
+piste.parts.push((root, data) => {
+  if (!data.names) return;
   const tip = document.querySelector(".piste-tip");
   const byKind = new Map();
-  for (const element of document.querySelectorAll("[data-k]")) {
+  for (const element of root.querySelectorAll("[data-k]")) {
     if (!byKind.has(element.dataset.k)) byKind.set(element.dataset.k, []);
     byKind.get(element.dataset.k).push(element);
     element.removeAttribute("title");
@@ -14,7 +14,6 @@
     }
   }
 
-  // Hovering or focusing a word, a dot or a row lights all of its kind.
   let lit = null;
   function light(element) {
     const kind = element ? element.dataset.k : null;
@@ -46,11 +45,12 @@
     tip.style.top = `${above > 4 ? above : mark.bottom + 8}px`;
   }
   const kindOf = (event) => event.target.closest && event.target.closest("[data-k]");
-  document.addEventListener("mouseover", (event) => light(kindOf(event)));
-  document.addEventListener("focusin", (event) => light(kindOf(event)));
-  document.addEventListener("focusout", () => light(null));
-  document.addEventListener("scroll", () => { tip.hidden = true; }, true);
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") light(null); });
+  root.addEventListener("mouseover", (event) => light(kindOf(event)));
+  root.addEventListener("mouseleave", () => light(null));
+  root.addEventListener("focusin", (event) => light(kindOf(event)));
+  root.addEventListener("focusout", () => light(null));
+  root.addEventListener("wheel", () => { tip.hidden = true; }, { passive: true });
+  root.addEventListener("keydown", (event) => { if (event.key === "Escape") light(null); });
 
   const along = { ArrowRight: [1, 0], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowUp: [0, -1] };
   function middle(element) {
@@ -89,8 +89,8 @@
     });
   }
   for (const [groups, parts] of [[".piste-marked", ".piste-unit"], [".piste-plane", ".piste-dot"]]) {
-    for (const group of document.querySelectorAll(groups)) {
+    for (const group of root.querySelectorAll(groups)) {
       arrows([...group.querySelectorAll(parts)]);
     }
   }
-})();
+});

@@ -1,5 +1,5 @@
-(() => {
-  // Sort tables: words from a to z, numbers from large to small first or as the column says.
+// Sort tables: words from a to z, numbers from large to small first or as the column says.
+piste.parts.push((root) => {
   const key = (row, index) => {
     const { v } = row.children[index].dataset;
     if (v === undefined) return row.children[index].textContent.toLowerCase();
@@ -9,7 +9,7 @@
     if (a === null || b === null) return (a === null) - (b === null); // unknown ones stay last
     return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
   }
-  for (const table of document.querySelectorAll("table")) {
+  for (const table of root.querySelectorAll("table")) {
     const heads = [...table.querySelectorAll("thead th")];
     const body = table.tBodies[0];
     heads.forEach((head, index) => {
@@ -28,4 +28,4 @@
       });
     });
   }
-})();
+});

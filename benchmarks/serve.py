@@ -1,0 +1,177 @@
+"""The server under load: how long visitors wait, what goes wrong, and whether memory grows.
+
+    python -m benchmarks.serve [--users 20] [--seconds 60] [--model piste:reviews] [--port 0]
+
+A server of its own process, and visitors who all come at once. Each asks for an explanation of a
+text nobody asked about before, follows its events, opens the view, and removes three words one
+after the other; then comes the next text, until the time is over. Explanations are made one at a
+time, so with N visitors each waits for about N of them. Visitors and server share the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import numpy as np
+
+TALK = (
+    "a the this that film story plot ending music actor scene script joke hero it was is never "
+    "always truly quite hardly not but and or although slow dull clever warm wonderful terrible "
+    "boring perfect weak strong lovely awful funny sad long short loud quiet bright empty"
+)
+WORDS = TALK.split()
+REMOVALS = 3
+EARLY = 10.0
+"""Seconds after which memory is looked at for the second time."""
+Answer = TypeVar("Answer")
+
+
+class Visits:
+    """What visitors met, noted by many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.seconds: dict[str, list[float]] = {"explanation": [], "view": [], "removal": []}
+        self.errors: Counter[str] = Counter()
+
+    def timed(self, kind: str, act: Callable[[], Answer]) -> Answer:
+        """Do it, and note how long it took if it went well."""
+        start = time.perf_counter()
+        answer = act()
+        with self._lock:
+            self.seconds[kind].append(time.perf_counter() - start)
+        return answer
+
+    def error(self, problem: Exception) -> None:
+        """Note what went wrong."""
+        with self._lock:
+            self.errors[f"{type(problem).__name__}: {problem}"[:200]] += 1
+
+
+@contextmanager
+def serving(model: str, port: int) -> Iterator[tuple[str, int]]:
+    """A server in a process of its own; its address and its number."""
+    command = [sys.executable, "-m", "piste.cli", "serve", "--model", model, "--port", str(port)]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"}
+    )
+    assert process.stderr is not None
+    try:
+        address = None
+        while address is None:
+            line = process.stderr.readline()
+            if not line:
+                raise SystemExit("The server ended before it told its address.")
+            address = re.search(r"http://\S+?(?=/?\s|/?$)", line)
+        rest = threading.Thread(target=sys.stderr.writelines, args=(process.stderr,), daemon=True)
+        rest.start()  # its log is shown, and never fills the pipe
+        yield address[0], process.pid
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+
+
+def resident(process: int) -> float:
+    """Megabytes of memory that a process holds (on Linux)."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def finished(client: httpx.Client, text: str) -> str:
+    """Ask for an explanation and follow it to its end; its id."""
+    answer = client.post("/api/explanations", json={"text": text})
+    answer.raise_for_status()
+    job: dict[str, Any] = answer.json()
+    with client.stream("GET", f"/api/explanations/{job['id']}/events") as events:
+        events.raise_for_status()
+        for line in events.iter_lines():
+            if line.startswith("data: "):
+                job = json.loads(line.removeprefix("data: "))
+    if job["state"] != "done":
+        raise RuntimeError(f"{job['state']}: {job['problem']}")
+    return str(job["id"])
+
+
+def asked(client: httpx.Client, method: str, path: str, body: Any = None) -> None:
+    """Ask, and be content with any good answer."""
+    client.request(method, path, json=body).raise_for_status()
+
+
+def visit(address: str, seed: int, end: float, visits: Visits) -> None:
+    """One visitor, until the time is over."""
+    rng = random.Random(seed)
+    with httpx.Client(base_url=address, timeout=180) as client:
+        while time.monotonic() < end:
+            words = rng.choices(WORDS, k=rng.randint(10, 25))
+            try:
+                job = visits.timed("explanation", lambda: finished(client, " ".join(words)))  # noqa: B023  # called at once
+                path = f"/api/explanations/{job}"
+                visits.timed("view", lambda: asked(client, "GET", f"{path}/view"))  # noqa: B023
+                for unit in rng.sample(range(len(words)), REMOVALS):
+                    body = {"removed": [unit]}
+                    visits.timed(
+                        "removal",
+                        lambda: asked(client, "POST", f"{path}/removals", body),  # noqa: B023
+                    )
+            except (httpx.HTTPError, RuntimeError) as problem:
+                visits.error(problem)
+
+
+def report(visits: Visits, memory: dict[str, float]) -> None:
+    """The tables."""
+    print("\n| | done | median, s | 95th percentile, s | longest, s |\n|---|---|---|---|---|")
+    for kind, seconds in visits.seconds.items():
+        figures = np.percentile(seconds, [50, 95, 100]) if seconds else [np.nan] * 3
+        print(f"| {kind} | {len(seconds)} | " + " | ".join(f"{one:.2f}" for one in figures) + " |")
+    print(f"\nErrors: {sum(visits.errors.values())}")
+    for problem, count in visits.errors.most_common(5):
+        print(f"- {count} × {problem}")
+    print("\n| resident memory | MB |\n|---|---|")
+    for moment, size in memory.items():
+        print(f"| {moment} | {size:.0f} |")
+
+
+def main() -> None:
+    """Run it and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--users", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--model", default="piste:reviews")
+    parser.add_argument("--port", type=int, default=0)
+    chosen = parser.parse_args()
+    visits, memory = Visits(), {}
+    with serving(chosen.model, chosen.port) as (address, process):
+        httpx.get(address, timeout=60).raise_for_status()
+        memory["at the start"] = resident(process)
+        end = time.monotonic() + chosen.seconds
+        visitors = [
+            threading.Thread(target=visit, args=(address, seed, end, visits))
+            for seed in range(chosen.users)
+        ]
+        for visitor in visitors:
+            visitor.start()
+        time.sleep(min(EARLY, chosen.seconds))
+        memory[f"after {EARLY:g} s"] = resident(process)
+        for visitor in visitors:
+            visitor.join()
+        memory["at the end"] = resident(process)
+    report(visits, memory)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The command ``piste serve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from piste.cli import common
+
+
+def serve(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model", "-m", help="A bundled name, a folder or a hub id; may be given repeatedly."
+        ),
+    ] = None,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Results to browse: the folder of a corpus run, a vocabulary, a concept report, "
+            "or an explanation; may be given repeatedly."
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 is any free one.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="PISTE_TOKEN",
+            help="What visitors must know; needed if other machines can reach the address.",
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="Another name by which visitors call this machine; repeatedly."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long one explanation may take.")] = 120.0,
+    runtime: common.Runtime = "torch",
+) -> None:
+    """Open a web page to type texts, drop pictures, remove words and compare methods."""
+    from piste.errors import PisteError, need
+
+    need("fastapi", "serve", "`piste serve`")
+    if not 0 < seconds < float("inf"):
+        raise PisteError(f"--seconds {seconds} is wrong: a number above 0 is wanted.")
+    common.start()
+    from piste.serve import Limits
+    from piste.serve.running import serve as start
+
+    def ready(address: str) -> None:
+        common.err.print(f"Piste is at {address}  (stop it with Ctrl + C)", highlight=False)
+
+    start(
+        model or ["piste:reviews", "piste:reviews-gpt", "piste:fashion"],
+        results=results or (),
+        host=host,
+        port=port,
+        token=token,
+        names=name or (),
+        limits=Limits(seconds=seconds),
+        runtime=runtime,
+        ready=ready,
+    )

@@ -1,0 +1,48 @@
+"""What one visitor may ask for, so that others are served too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on inputs, on time and on what is kept."""
+
+    characters: int = 20_000
+    """Of one text."""
+    picture_bytes: int = 8_000_000
+    """Of one picture file."""
+    picture_pixels: int = 25_000_000
+    """Of one picture, decoded."""
+    units: int = 1_500
+    """Words, tokens or parts of one input."""
+    samples: int = 5_000
+    """Questions one method may ask."""
+    methods: int = 8
+    """Methods side by side."""
+    seconds: float = 120.0
+    """Of one explanation, from its start to its end."""
+    waiting: int = 40
+    """Explanations in the queue; one more is told to come back later."""
+    questions: int = 20
+    """Removals that wait for the model; each holds one of the 40 threads that answer requests, and
+    some must be left for everybody else."""
+    exports: int = 8
+    """Files that wait to be made, one at a time: figures take seconds, and much memory."""
+    kept: int = 200
+    """Finished explanations in memory; the oldest are forgotten."""
+    body_seconds: float = 20.0
+    """For a request to arrive."""
+    arriving: int = 150_000_000
+    """Bytes of all requests that are being read."""
+
+    @property
+    def body(self) -> int:
+        """Bytes of one request: a picture in base64, or texts in signs of up to six bytes."""
+        return max(self.picture_bytes * 4 // 3, 2 * 6 * self.characters) + 20_000
+
+    @property
+    def too_large(self) -> str:
+        """What is said of a larger request."""
+        return f"A request may have {self.body:,} bytes: shorten the text or the picture."

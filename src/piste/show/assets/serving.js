@@ -1,0 +1,289 @@
+// The page of the server: what is asked, how far it is, what came of it, all in the address.
+{
+  const about = JSON.parse(document.querySelector(".piste-about").textContent);
+  const form = document.querySelector(".piste-form");
+  const working = document.querySelector(".piste-working");
+  const problem = document.querySelector(".piste-problem");
+  const exports = document.querySelector(".piste-exports");
+  const place = document.querySelector(".piste-result");
+  const drop = document.querySelector(".piste-drop");
+  const budgets = [null, 50, 100, 200, 500, 1000, 2000, 5000];
+  const sheets = new Map();
+  let image = null, imageName = "", job = null, events = null, removed = [], turn = 0;
+
+  // -- asking -----------------------------------------------------------------------------------
+
+  piste.request = async (method, path, body) => {
+    let answer;
+    try {
+      answer = await fetch(path, {
+        method,
+        headers: body === undefined ? {} : { "content-type": "application/json" },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
+    } catch {
+      throw new Error("The server can't be reached: is it still running?");
+    }
+    const found = await answer.json();
+    if (!answer.ok) throw new Error(found.problem);
+    return found;
+  };
+  function tell(text) {
+    problem.textContent = text;
+    problem.hidden = !text;
+  }
+  // Put a view of the server into an element and bring it to life.
+  piste.show = (element, view, more = {}) => {
+    const root = document.createElement("div");
+    root.className = "piste-view-root";
+    root.innerHTML = view.html; // escaped by the server, and no script in it may run
+    if (!sheets.has(element)) {
+      sheets.set(element, new CSSStyleSheet());
+      document.adoptedStyleSheets = [...sheets.values()];
+    }
+    sheets.get(element).replaceSync(view.rules);
+    element.replaceChildren(root);
+    piste.enliven(root, { ...view.data, ...more });
+    return root;
+  };
+
+  // -- controls ---------------------------------------------------------------------------------
+
+  const model = () => about.models.find((one) => one.name === form.model.value);
+  const chosen = () => [...form.querySelectorAll(".piste-methods input:checked")].map((one) => one.value);
+
+  function fill() {
+    const { reads, labels, units, methods } = model();
+    const pictures = reads === "pictures";
+    form.querySelector(".piste-texts").hidden = pictures;
+    drop.hidden = !pictures;
+    form.querySelector(".piste-labels").textContent = labels.length ? `says ${labels.slice(0, 8).join(", ")}${labels.length > 8 ? " …" : ""}` : "";
+    form.units.replaceChildren(...["", ...units].map((name) => new Option(name || (pictures ? "parts" : "words"), name)));
+    if (!pictures) form.units.remove(1); // words are what comes by itself
+    const targets = [["the predicted class", ""], ...labels.map((label) => [label, label])];
+    if (labels.length > 2) targets.push(["all classes", "all"]);
+    form.target.replaceChildren(...targets.map(([text, value]) => new Option(text, value)));
+    const before = new Set(chosen());
+    const [first, more] = form.querySelectorAll(".piste-methods");
+    for (const group of [first, more]) for (const label of group.querySelectorAll("label")) label.remove();
+    for (const name of methods) {
+      const label = piste.make("label");
+      const box = document.createElement("input");
+      box.type = "checkbox";
+      box.value = name;
+      box.checked = before.has(name) || (!before.size && name === "slalom");
+      label.title = about.methods[name];
+      label.append(box, name);
+      (about.first.includes(name) ? first : more).append(label);
+    }
+  }
+  function budget() {
+    const questions = budgets[form.samples.value];
+    form.querySelector("output").textContent = questions ? `${questions} questions` : "what the method likes";
+  }
+  function request() {
+    const wanted = {
+      model: form.model.value, methods: chosen(), units: form.units.value || null,
+      target: form.target.value || null, samples: budgets[form.samples.value], long: "truncate",
+    };
+    if (model().reads === "pictures") wanted.image = image;
+    else {
+      wanted.text = form.text.value;
+      if (form.pair.value) wanted.pair = form.pair.value;
+    }
+    return wanted;
+  }
+
+  // -- the address ------------------------------------------------------------------------------
+
+  function remember() {
+    const wanted = request();
+    const state = new URLSearchParams();
+    for (const name of ["model", "text", "pair", "units", "target", "samples"]) {
+      if (wanted[name]) state.set(name, wanted[name]);
+    }
+    state.set("methods", wanted.methods.join());
+    if (removed.length) state.set("removed", removed.join());
+    history.replaceState(null, "", `#${state}`);
+  }
+  function recall() {
+    const state = new URLSearchParams(piste.browses() ? "" : location.hash.slice(1));
+    const known = about.models.map((one) => one.name);
+    if (known.includes(state.get("model"))) form.model.value = state.get("model");
+    fill();
+    form.text.value = state.get("text") || "";
+    form.pair.value = state.get("pair") || "";
+    if (form.pair.value) form.pair.closest("details").open = true;
+    for (const name of ["units", "target"]) {
+      if ([...form[name].options].some((one) => one.value === state.get(name))) form[name].value = state.get(name);
+    }
+    form.samples.value = Math.max(budgets.indexOf(Number(state.get("samples")) || null), 0);
+    const methods = (state.get("methods") || "").split(",").filter(Boolean);
+    if (methods.length) {
+      for (const box of form.querySelectorAll(".piste-methods input")) {
+        box.checked = methods.includes(box.value);
+        if (box.checked && !about.first.includes(box.value)) form.querySelector(".piste-more").open = true;
+      }
+    }
+    removed = (state.get("removed") || "").split(",").filter(Boolean).map(Number).filter(Number.isInteger);
+    budget();
+    return Boolean(form.text.value);
+  }
+
+  // -- working ----------------------------------------------------------------------------------
+
+  function busy(now) {
+    working.hidden = !now;
+    place.classList.toggle("piste-old", now);
+    place.setAttribute("aria-busy", now);
+  }
+  function follow(news) {
+    const bar = working.querySelector("progress");
+    if (news.total) { bar.max = news.total; bar.value = news.done; } else bar.removeAttribute("value");
+    const ahead = news.ahead ? `, ${news.ahead} before it` : "";
+    const counted = news.total ? `: ${news.done} of ${news.total} questions` : "";
+    working.querySelector("[role=status]").textContent =
+      news.state === "waiting" ? `Waiting${ahead} …` : `Working on ${news.stage}${counted} …`;
+  }
+  function stop() {
+    if (events) events.close();
+    events = null;
+    busy(false);
+  }
+  async function finish(mine, news) {
+    stop();
+    if (news.state !== "done") {
+      tell(news.problem);
+      return;
+    }
+    const view = await piste.request("GET", `api/explanations/${news.id}/view`);
+    if (mine !== turn) return;
+    exports.hidden = false;
+    for (const link of exports.querySelectorAll("a")) link.href = `api/explanations/${news.id}/export/${link.dataset.kind}`;
+    const ask = (units) => piste.request("POST", `api/explanations/${news.id}/removals`, { removed: units });
+    const start = removed;
+    const root = piste.show(place, { ...view, data: { ...view.data, checks: view.data.checks && { ...view.data.checks, ask } } }, { removed: start });
+    root.addEventListener("piste-removed", (event) => { removed = event.detail; remember(); });
+    document.title = `${view.title} · Piste`;
+    place.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  }
+  async function explain() {
+    const wanted = request(), mine = ++turn;
+    tell("");
+    if (!wanted.methods.length) return tell("No method is chosen: tick at least one.");
+    if (model().reads === "pictures" && !image) return tell("There is no picture yet: drop one, or choose a file.");
+    if (model().reads === "texts" && !wanted.text.trim()) return tell("There is no text yet: type one, or try an example.");
+    if (events && job) piste.request("DELETE", `api/explanations/${job}`).catch(() => {});
+    stop();
+    busy(true);
+    remember();
+    try {
+      const news = await piste.request("POST", "api/explanations", wanted);
+      if (mine !== turn) return;
+      job = news.id;
+      follow(news);
+      events = new EventSource(`api/explanations/${job}/events`);
+      events.onmessage = (event) => {
+        const now = JSON.parse(event.data);
+        if (mine !== turn) return;
+        follow(now);
+        if (["done", "failed", "cancelled"].includes(now.state)) {
+          finish(mine, now).catch((wrong) => { stop(); tell(wrong.message); });
+        }
+      };
+      events.onerror = () => { if (mine === turn && events && events.readyState === 2) { stop(); tell("The server can't be reached: is it still running?"); } };
+    } catch (wrong) {
+      if (mine !== turn) return;
+      stop();
+      tell(wrong.message);
+    }
+    return undefined;
+  }
+  // Once there is something to see, it follows what is chosen.
+  function again() {
+    removed = [];
+    if (place.childElementCount || !working.hidden) explain();
+  }
+
+  // -- pictures ---------------------------------------------------------------------------------
+
+  function take(file) {
+    if (!file || !file.type.startsWith("image/")) return tell("That is no picture: choose a PNG, JPEG or WebP file.");
+    const seeing = about.models.find((one) => one.reads === "pictures");
+    if (!seeing) return tell("No model here sees pictures: start the server with one that does.");
+    if (model().reads !== "pictures") { form.model.value = seeing.name; fill(); }
+    const reader = new FileReader();
+    reader.onload = () => {
+      image = reader.result.slice(reader.result.indexOf(",") + 1);
+      imageName = file.name;
+      const shown = drop.querySelector("img");
+      shown.src = reader.result;
+      shown.alt = imageName;
+      shown.hidden = false;
+      removed = [];
+      explain();
+    };
+    reader.readAsDataURL(file);
+    return undefined;
+  }
+  const input = drop.querySelector("input");
+  drop.addEventListener("click", (event) => { if (!event.target.closest("button")) input.click(); });
+  drop.addEventListener("keydown", (event) => {
+    if (event.target === drop && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); input.click(); }
+  });
+  input.addEventListener("change", () => take(input.files[0]));
+  input.addEventListener("click", (event) => event.stopPropagation());
+  document.addEventListener("dragover", (event) => event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    if (event.dataTransfer.files.length) take(event.dataTransfer.files[0]);
+  });
+  document.addEventListener("paste", (event) => {
+    const file = [...event.clipboardData.files][0];
+    if (file) { event.preventDefault(); take(file); }
+  });
+
+  // -- start ------------------------------------------------------------------------------------
+
+  for (const text of about.examples) {
+    const short = text.length > 44 ? `${text.slice(0, 43)}…` : text;
+    form.querySelector(".piste-examples").append(piste.button(short, () => {
+      form.text.value = text;
+      removed = [];
+      explain();
+    }));
+  }
+  for (const path of about.pictures) {
+    const name = path.split("/").pop();
+    form.querySelector(".piste-samples").append(piste.button(name.split(".")[0], async () => {
+      const found = await fetch(path);
+      take(new File([await found.blob()], name, { type: "image/png" }));
+    }));
+  }
+  form.addEventListener("submit", (event) => { event.preventDefault(); removed = []; explain(); });
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); removed = []; explain(); }
+  });
+  form.model.addEventListener("change", () => { fill(); again(); });
+  form.samples.addEventListener("input", budget);
+  for (const control of [form.units, form.target, form.samples]) control.addEventListener("change", again);
+  for (const group of form.querySelectorAll(".piste-methods")) group.addEventListener("change", again);
+  working.querySelector("button").addEventListener("click", () => {
+    if (job) piste.request("DELETE", `api/explanations/${job}`).catch((wrong) => tell(wrong.message));
+  });
+  exports.querySelector("[data-kind=link]").addEventListener("click", async () => {
+    const status = exports.querySelector("[role=status]");
+    const pictured = model().reads === "pictures" ? " It does not hold the picture." : "";
+    try {
+      await navigator.clipboard.writeText(location.href);
+      status.textContent = `Copied.${pictured}`;
+    } catch {
+      status.textContent = `Copy the address above.${pictured}`;
+    }
+  });
+  addEventListener("hashchange", (event) => {
+    if (!piste.browses() && !piste.returns(event) && recall()) explain();
+  });
+  piste.tabs(about);
+  if (recall()) explain();
+}

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from piste.zoo.clothes import CLOTHES, draw_clothes
+from tests.browser.conftest import TEXT, explain, word
+
+
+def kinds(page, selector):
+    return set(page.eval_on_selector_all(selector, "found => found.map(one => one.dataset.k)"))
+
+
+def test_text_and_plane_are_linked(opened, address):
+    page = opened(address)
+    explain(page)
+    expect(page.locator("h1")).to_contain_text("%")
+    assert page.locator(".piste-marked").inner_text().split() == TEXT.split()
+    wonderful = page.locator(word("wonderful"))
+    assert wonderful.evaluate("one => getComputedStyle(one).backgroundColor") != "rgba(0, 0, 0, 0)"
+    wonderful.hover()
+    assert kinds(page, ".piste-dot.piste-on") == {wonderful.get_attribute("data-k")}
+    assert "wonderful" in page.locator(".piste-tip").inner_text()
+    dot = page.locator(".piste-wide .piste-dot >> nth=3")
+    dot.locator("circle").hover()
+    assert kinds(page, ".piste-unit.piste-on") == {dot.get_attribute("data-k")}
+
+
+def test_a_frame_around_dots_lights_their_words(opened, address):
+    page = opened(address)
+    explain(page)
+    plane = page.locator(".piste-wide .piste-plane")
+    plane.scroll_into_view_if_needed()
+    box = plane.bounding_box()
+    x, y, width, height = (box[name] for name in ("x", "y", "width", "height"))
+    page.mouse.move(x + width - 2, y + 2)
+    page.mouse.down()
+    page.mouse.move(x + width / 2, y + height * 0.6, steps=4)
+    page.mouse.up()
+    chosen = kinds(page, ".piste-dot.piste-chosen")
+    assert 0 < len(chosen) < page.locator(".piste-wide .piste-dot").count()
+    assert kinds(page, ".piste-unit.piste-chosen") == chosen
+    expect(page.locator(".piste-chosen-bar")).to_contain_text("Selected")
+    page.get_by_role("button", name="Remove these").click()
+    expect(page.locator(".piste-now")).to_contain_text("the model says")
+    assert kinds(page, ".piste-marked .piste-gone") == chosen
+    page.get_by_role("button", name="Clear").click()
+    assert not kinds(page, ".piste-chosen")
+
+
+def test_colours_follow_the_chosen_score(opened, address):
+    page = opened(address)
+    explain(page)
+    colours = "all => all.map(one => one.style.background)"
+    before = page.eval_on_selector_all(".piste-unit", colours)
+    page.select_option(".piste-choice select", label="importance")
+    assert page.eval_on_selector_all(".piste-unit", colours) != before
+    expect(page.locator(".piste-above")).to_contain_text("weighs more")
+
+
+def test_methods_stand_side_by_side(opened, address):
+    page = opened(address)
+    explain(page, methods=("lime", "occlusion"))
+    assert page.locator(".piste-method h3").count() == 3
+    expect(page.locator("h2:has-text('How faithful')")).to_be_visible()
+    heads = page.locator(".piste-checks thead th").all_inner_texts()
+    assert heads[2:] == ["slalom", "lime", "occlusion"]
+
+
+def test_units_target_and_budget_are_followed(opened, address):
+    page = opened(address)
+    explain(page, "Quintessentially wonderful zoetropes.")
+    words = page.locator(".piste-marked .piste-unit").count()
+    page.select_option("select[name=units]", "tokens")
+    expect(page.locator(".piste-marked .piste-unit")).not_to_have_count(words)
+    page.select_option("select[name=target]", "negative")
+    expect(page.locator(".piste-result header")).to_contain_text("log-odds of 'negative'")
+    page.locator("input[name=samples]").fill("2")
+    expect(page.locator("output")).to_have_text("100 questions")
+    expect(page.locator(".piste-result header")).to_contain_text("calls")
+    assert "samples=100" in page.url
+    assert "units=tokens" in page.url
+
+
+@pytest.mark.parametrize("way", ["file", "sample"])
+def test_a_picture_is_shown_with_its_parts(opened, address, tmp_path, way):
+    from PIL import Image
+
+    page = opened(address)
+    page.select_option("select[name=model]", "piste:fashion")
+    if way == "file":
+        Image.fromarray(draw_clothes("boot").pixels).save(tmp_path / "boot.png")
+        page.set_input_files(".piste-drop input", tmp_path / "boot.png")
+    else:
+        page.get_by_role("button", name=CLOTHES[0]).click()
+    page.wait_for_selector(".piste-result .piste-checks tbody tr")
+    assert page.locator(".piste-marked .piste-area").count() > 10
+    page.locator(".piste-marked .piste-area >> nth=20").click()
+    expect(page.locator(".piste-now")).to_contain_text("the model says")
+    assert page.locator(".piste-bare .piste-gone").count() == 1
+
+
+def test_problems_are_one_sentence(opened, address):
+    page = opened(address)
+    page.click(".piste-go")
+    expect(page.locator(".piste-problem")).to_contain_text("There is no text yet")
+    page.fill("#piste-text", "Fine.")
+    page.uncheck("input[value=slalom]")
+    page.click(".piste-go")
+    expect(page.locator(".piste-problem")).to_contain_text("tick at least one")
+
+
+def test_work_can_be_cancelled(opened, address):
+    page = opened(address)
+    page.locator("input[name=samples]").fill("7")
+    page.fill("#piste-text", " ".join([TEXT] * 8))
+    for method in ("lime", "kernel_shap", "permutation_shap"):
+        if not page.locator(f"input[value={method}]").is_visible():
+            page.click(".piste-more summary")
+        page.check(f"input[value={method}]")
+    page.click(".piste-go")
+    expect(page.locator(".piste-working [role=status]")).to_contain_text("questions")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".piste-problem")).to_contain_text("cancelled")
+    expect(page.locator(".piste-working")).to_be_hidden()
+    explain(page, "It is fine again.")
