@@ -6,8 +6,10 @@
 and without refining, and by the authors' published package (its default of 500 calls, on a few);
 with the median R² on removals nobody was fitted to. `memory`: peak of runs of their own over 1,000
 and 20,000 rows, from a vocabulary. `kills`: a run in a process of its own, killed at random moments
-and resumed until it is done, compared row by row with one that was not. `ray`: one worker and two.
-Seconds are of the processor where one process works, and of the clock for Ray.
+and resumed until it is done, compared row by row with one that was not. `ray`: one worker and two,
+and as many processes without Ray; what two short rows take is told apart as starting.
+Seconds are of the processor where one process works, and of the clock for Ray, which needs a
+machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ MODEL = "piste:reviews"
 JUDGED = 20
 FEW = 100
 PARTS = ("speed", "memory", "kills", "ray")
+QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def write(path: Path, examples: list[Example]) -> Path:
@@ -125,8 +128,7 @@ def memory(examples: list[Example], base: Path) -> None:
                 file.write(json.dumps({"text": f"{number} {text}"}) + "\n")
         child = subprocess.Popen(
             command(path, base / f"rows{count}", "--vocabulary", str(words), "--json"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            **QUIET,
         )
         _, status, used = os.wait4(child.pid, 0)
         if status:
@@ -142,9 +144,7 @@ def kills(examples: list[Example], base: Path, wanted: int) -> None:
     chance, killed, out = random.Random(0), 0, base / "killed"
     while True:
         more = ("--resume",) if (out / "manifest.json").is_file() else ()
-        child = subprocess.Popen(
-            command(path, out, *how, *more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        child = subprocess.Popen(command(path, out, *how, *more), **QUIET)
         try:
             # Most of a run's beginning is loading; later moments must be met, too.
             child.wait(chance.uniform(1.0, 14.0) if killed < wanted else None)
@@ -165,17 +165,32 @@ def kills(examples: list[Example], base: Path, wanted: int) -> None:
     )
 
 
+def elapsed(shares: list[list[Example]], base: Path, *engine: str) -> float:
+    """Seconds until the runs of all shares are done, which go on at the same time."""
+    folder = Path(tempfile.mkdtemp(dir=base))
+    paths = [write(folder / f"{n}.jsonl", share) for n, share in enumerate(shares)]
+    start = time.perf_counter()
+    children = [
+        subprocess.Popen(command(path, path.with_suffix(""), *engine), **QUIET) for path in paths
+    ]
+    if sum(child.wait() for child in children):
+        raise SystemExit(f"a run failed ({' '.join(engine) or 'without Ray'})")
+    return time.perf_counter() - start
+
+
 def on_ray(examples: list[Example], base: Path) -> None:
-    """Rows per second by one worker and by two."""
-    print("\n| workers | seconds |\n|---|---|", flush=True)
-    path = write(base / "ray.jsonl", examples[:120])
+    """Seconds by one worker and by two, and by as many processes that know nothing of Ray."""
+    print("\n| | starting | in all | documents per minute |\n|---|---|---|---|", flush=True)
+    texts, short = examples[:120], [Example(str(number), "Good.") for number in range(2)]
     for workers in (1, 2):
-        start = time.perf_counter()
-        corpus.run(
-            path, MODEL, base / f"ray{workers}", engine="ray", workers=workers, block=12,
-            progress=False,
-        )  # fmt: skip
-        print(f"| {workers} | {time.perf_counter() - start:.1f} |", flush=True)
+        ray = ("--engine", "ray", "--workers", str(workers))
+        alone = [texts[number::workers] for number in range(workers)]
+        for name, start, whole in (
+            (f"Ray, {workers}", elapsed([short], base, *ray), elapsed([texts], base, *ray)),
+            (f"without, {workers}", elapsed([short] * workers, base), elapsed(alone, base)),
+        ):
+            rate = 60 * len(texts) / (whole - start)
+            print(f"| {name} | {start:.1f} | {whole:.1f} | {rate:.1f} |", flush=True)
 
 
 def main() -> None:

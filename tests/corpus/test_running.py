@@ -173,6 +173,22 @@ def test_choices_are_refused_before_the_work(out: Path) -> None:
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("rows", "block"), [(0, 8), (10, 8), (320, 10), (4_000, 125), (1_000_000, 128)]
+)
+def test_a_small_corpus_is_cut_finer(rows: int, block: int) -> None:
+    assert plan.suitable_block(rows) == block
+
+
+def test_without_a_block_the_corpus_decides(tmp_path: Path) -> None:
+    path = tmp_path / "ten.csv"
+    path.write_text("text\n" + "a fine film\n" * 10)
+    for _ in range(2):  # the second finds the first's parts
+        corpus.run(path, model(), tmp_path / "out", resume=True, method="occlusion", progress=False)
+    assert corpus.read_manifest(tmp_path / "out")["settings"]["block"] == 8
+    assert len(list((tmp_path / "out" / "documents").glob("*.parquet"))) == 2
+
+
 def test_a_dry_run_counts(out: Path) -> None:
     found = corpus.estimate(out.parent / "few.csv", model(), samples=40)
     assert (found.rows, found.tried) == (len(TEXTS), len(TEXTS))

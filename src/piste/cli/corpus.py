@@ -44,7 +44,10 @@ def corpus(
     option: Annotated[
         list[str] | None, typer.Option("--option", help="The method's own, as name=value.")
     ] = None,
-    block: Annotated[int, typer.Option(help="Rows that are explained and stored together.")] = 128,
+    block: Annotated[
+        int | None,
+        typer.Option(help="Rows that are explained and stored together; 8 to 128 by default."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, and stop.")

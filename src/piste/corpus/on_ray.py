@@ -90,7 +90,8 @@ def _parts(ray: Any, plan: Plan, left: Sequence[int], workers: int | None) -> It
     answered = data.from_items(items, override_num_blocks=len(left)).map_batches(
         _Worker,
         batch_size=1,
-        compute=data.ActorPoolStrategy(size=min(count, len(left)), max_tasks_in_flight_per_actor=2),
+        # None waits behind another: at the end, a free worker could not take it over.
+        compute=data.ActorPoolStrategy(size=min(count, len(left)), max_tasks_in_flight_per_actor=1),
         fn_constructor_args=(plan,),
         num_cpus=1,
     )

@@ -20,7 +20,15 @@ from piste.methods import make
 from piste.methods.base import check_count
 
 BLOCK = 128
-"""Rows that share their questions and are stored together."""
+"""Rows that share their questions and are stored together, in a large corpus."""
+
+
+def suitable_block(rows: int) -> int:
+    """Rows in a block, so that a small corpus, too, has blocks for some workers.
+
+    It depends on the corpus alone: whoever does the work, the parts are the same.
+    """
+    return min(max(rows // 32, 8), BLOCK)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -13,7 +13,7 @@ from piste.classifiers import Classifier
 from piste.corpus.documents import Columns
 from piste.corpus.folder import Counts, RunFolder
 from piste.corpus.parts import Part
-from piste.corpus.plan import BLOCK, Plan, explain_block
+from piste.corpus.plan import BLOCK, Plan, explain_block, suitable_block
 from piste.corpus.rows import Source, count_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
@@ -51,7 +51,7 @@ def run(
     *,
     method: str = "slalom",
     columns: Columns | None = None,
-    block: int = BLOCK,
+    block: int | None = None,
     runtime: str = "torch",
     resume: bool = False,
     engine: EngineChoice = "local",
@@ -65,13 +65,12 @@ def run(
     The results are those of :func:`piste.explain` with the same options (``how``), for which
     questions of all texts in a block of rows are pooled. Rows that can't be explained are kept
     with their reasons in ``out/errors``. A run that was stopped, however, goes on with
-    ``resume=True`` and then is the same as one that was not. With ``engine="ray"``, ``workers``
-    processes work on it, on the machines of the cluster at ``address``; without an address on
-    this one.
+    ``resume=True`` and then is the same as one that was not. ``block`` is how many rows are
+    explained and stored together; without it, few of a small corpus and 128 of a large one. With
+    ``engine="ray"``, ``workers`` processes work on it, on the machines of the cluster at
+    ``address``; without an address on this one.
     """
-    how.setdefault("long", "truncate")
-    plan = Plan(str(input), model, columns or Columns(), method, how, runtime, block)
-    files = plan.files()
+    plan, files, rows = _planned(input, model, columns, method, how, runtime, block)
     if engine == "ray":
         from piste.corpus.on_ray import OnRay
 
@@ -83,8 +82,7 @@ def run(
     classifier = plan.load()
     manifest = plan.manifest(classifier, files)
     with RunFolder.opened(out, manifest, resume) as folder, _Rows(progress) as shown:
-        rows = count_rows(files, plan.columns.wanted)
-        left = [number for number in range(-(-rows // block)) if number not in folder.done]
+        left = [number for number in range(-(-rows // plan.block)) if number not in folder.done]
         shown.plan(rows)
         shown.advance(folder.counts.rows)
         for part in doer(plan, classifier, files, left):
@@ -92,6 +90,33 @@ def run(
             shown.advance(part.rows)
         folder.finish()
         return folder.counts
+
+
+def _planned(
+    input: str | Path,
+    model: Any,
+    columns: Columns | None,
+    method: str,
+    how: dict[str, Any],
+    runtime: str,
+    block: int | None,
+) -> tuple[Plan, list[Source], int]:
+    """The plan, its files, and how many rows they have."""
+    how = {"long": "truncate", **how}
+    plan = Plan(
+        str(input),
+        model,
+        columns or Columns(),
+        method,
+        how,
+        runtime,
+        BLOCK if block is None else block,
+    )
+    files = plan.files()
+    rows = count_rows(files, plan.columns.wanted)
+    if block is None:
+        plan = replace(plan, block=suitable_block(rows))
+    return plan, files, rows
 
 
 def _locally(
@@ -109,7 +134,7 @@ def estimate(
     *,
     method: str = "slalom",
     columns: Columns | None = None,
-    block: int = BLOCK,
+    block: int | None = None,
     runtime: str = "torch",
     **how: Any,
 ) -> Estimate:
@@ -117,10 +142,7 @@ def estimate(
 
     Documents of one block share questions, so that a whole block takes less than this says.
     """
-    how.setdefault("long", "truncate")
-    plan = Plan(str(input), model, columns or Columns(), method, how, runtime, block)
-    files = plan.files()
-    rows = count_rows(files, plan.columns.wanted)
+    plan, files, rows = _planned(input, model, columns, method, how, runtime, block)
     first = next(plan.blocks(files), None)
     if first is None or not first.documents:
         raise PisteError(f"{str(input)!r} has no row to explain in its first {plan.block}.")
