@@ -15,7 +15,7 @@ import piste
 from piste import corpus
 from tests.corpus.corpora import TEXTS, left, loud
 
-ROWS = 60
+ROWS = 150
 
 
 def work(path: Path, out: Path, resume: bool) -> None:

@@ -79,7 +79,15 @@ def words(
         if chosen not in columns:
             raise PisteError(f"The results have no score {chosen!r} of a single number.")
         rows = query_rows(connection, _sql(chosen, by, columns), [least])
-    return [Word(*row) for row in rows]
+    found = [Word(*row[:4], *map(_steady, row[4:])) for row in rows]
+    return sorted(
+        found, key=lambda one: (one.target, one.slice is None, one.slice, -one.effect, one.word)
+    )
+
+
+def _steady(number: float | None) -> float | None:
+    """Nine digits: the last ones of a sum depend on which thread was first."""
+    return None if number is None else float(f"{number:.9g}")
 
 
 def _usual_score(connection: Any, columns: set[str]) -> str:
@@ -116,10 +124,9 @@ def _sql(score: str, by: str | None, columns: set[str]) -> str:
             WHERE regexp_matches(units.text, '\\w')
             GROUP BY document, slice, aim, word
         )
-        SELECT word, aim, slice, count(*) AS documents, avg(effect) AS mean,
+        SELECT word, aim, slice, count(*) AS documents, avg(effect),
                coalesce(stddev_samp(effect) / sqrt(count(*)), 0), avg(v), avg(s)
         FROM apiece GROUP BY word, aim, slice HAVING count(*) >= ?
-        ORDER BY aim, slice, mean DESC, word
     """
 
 
