@@ -19,9 +19,15 @@ ATTACKS = (
 )
 
 
-@pytest.mark.parametrize("text", ATTACKS)
-def test_text_stays_text(opened, address, text, tmp_path):
+CASES = [(text, "words") for text in ATTACKS]
+CASES += [(f"{text}. It is fine.", "sentences") for text in ATTACKS[:3]]
+"""Words fall apart at every bracket; a sentence holds the whole attack."""
+
+
+@pytest.mark.parametrize(("text", "units"), CASES)
+def test_text_stays_text(opened, address, text, units, tmp_path):
     page = opened(address)
+    page.select_option("select[name=units]", units)
     explain(page, text, methods=("occlusion",))
     assert page.evaluate("window.hit") is None
     shown = "".join(page.locator(".piste-marked >> nth=0").inner_text().split())
