@@ -154,7 +154,7 @@ def resolve(
 def _all(labels: tuple[str, ...], kind: OutputKind) -> Target:
     if kind != "classes" or len(labels) < 2:
         raise PisteError("target='all' needs a classifier with two or more exclusive classes.")
-    return Target("all", "log-odds of every class", tuple(range(len(labels))), labels)
+    return Target("all", "every class above their mean", tuple(range(len(labels))), labels)
 
 
 def _index(choice: object, labels: tuple[str, ...]) -> int:

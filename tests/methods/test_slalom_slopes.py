@@ -44,13 +44,11 @@ def test_a_saturated_result_survives_storage_and_says_so(reviews: Any, tmp_path:
     assert back.predict([0, 3, 9]) == e.predict([0, 3, 9])
     assert back.fidelity == e.fidelity
     assert "stays between" in reading.how_to_read(e)
-    # Scores are of the evidence: shares add up to its change, which saturation makes smaller.
-    link = e.surrogate.link
-    whole, empty = (
-        link.middle + link.reach * np.arctanh((e.predict(keep) - link.middle) / link.reach)
-        for keep in (range(len(e)), [])
-    )
+    whole, empty = e.predict(range(len(e))), e.predict([])
     assert e.scores["shapley"].sum() == pytest.approx(whole - empty, abs=1e-6)
+    for unit in (0, 5):
+        rest = [k for k in range(len(e)) if k != unit]
+        assert e.scores["removal"][unit] == pytest.approx(whole - e.predict(rest), abs=1e-6)
     assert np.ptp([e.predict([k]) for k in range(len(e))]) <= high - low
 
 

@@ -63,7 +63,7 @@ def explanation(
     if classes:
         labels = tuple(f"class {k}" for k in range(classes))
         logits = tuple(np.linspace(-1, 2, classes))
-        target = Target("all", "log-odds of every class", tuple(range(classes)), labels)
+        target = Target("all", "every class above their mean", tuple(range(classes)), labels)
         answer, base = logits, (0.0,) * classes
         value = np.stack([value * (k + 1) for k in range(classes)], axis=1)
     weight = np.exp(importance) if value.ndim == 1 else np.exp(importance)[:, None]

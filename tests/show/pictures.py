@@ -74,7 +74,7 @@ def pictured(
     logits, answer = (-1.0, 2.5, 0.0), 3.0
     base: Any = 0.0
     if classes:
-        target = Target("all", "log-odds of every class", (0, 1, 2), LABELS)
+        target = Target("all", "every class above their mean", (0, 1, 2), LABELS)
         value = np.stack([-value, value, 0.5 * value], axis=1)
         answer, base = logits, (0.0, 0.0, 0.0)
     weight = np.exp(importance) if not classes else np.exp(importance)[:, None]

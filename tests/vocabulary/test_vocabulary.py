@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_refused(reviews: Any, table: Path, tmp_path: Path)
     (tmp_path / "other.parquet").write_bytes(b"no")
     with pytest.raises(PisteError, match="is no vocabulary"):
         Vocabulary.read(tmp_path / "other.parquet")
-    with pytest.raises(PisteError, match="not the log-odds of every class"):
+    with pytest.raises(PisteError, match="not the every class above their mean"):
         piste.explain(reviews, "A film.", method="vocabulary", table=str(table), target="all")
     loud = piste.load(lambda texts: [text.count("!") for text in texts], outputs="logits")
     with pytest.raises(PisteError, match="a model with the classes negative, positive"):

@@ -70,7 +70,9 @@ def ranked(found: Any) -> dict[str, list[dict[str, Any]]]:
     usual = sorted(
         (row for row in rows if row["documents"] >= least), key=lambda row: row["effect"]
     )
-    return {"for": usual[::-1][:_SHOWN], "against": usual[:_SHOWN]}
+    above = [row for row in usual[::-1] if row["effect"] > 0]
+    below = [row for row in usual if row["effect"] < 0]
+    return {"for": above[:_SHOWN], "against": below[:_SHOWN]}
 
 
 def _show(found: Any, rows: dict[str, list[dict[str, Any]]]) -> None:

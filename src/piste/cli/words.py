@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from piste.cli import common
+from piste.errors import PisteError
 
 Least = Annotated[int, typer.Option(help="Only words in at least so many documents.")]
 Top = Annotated[int, typer.Option(help="How many words to show.")]
@@ -33,6 +34,11 @@ def words(
     from piste.corpus.words import words as collect
 
     rows = collect(folder, by=by, score=score, least=least)
+    if not rows and not as_json:
+        slices = "" if by is None else f" of one {by}"
+        raise PisteError(
+            f"No word stands in {least} documents{slices}: take fewer by --least, or more rows."
+        )
     if page is not None:
         from piste.show import pages, words_html
 
@@ -44,20 +50,22 @@ def words(
     for (target, part), own in groupby(rows, key=lambda row: (row.target, row.slice)):
         chosen = list(own)
         where = "" if part is None else f", {by} = {part}"
-        _show(f"for the {target}{where}", chosen[:top])
-        _show(f"against the {target}{where}", chosen[::-1][:top])
+        _show(f"for the {target}{where}", [row for row in chosen if row.effect > 0][:top])
+        _show(f"against the {target}{where}", [row for row in chosen[::-1] if row.effect < 0][:top])
     odd = disagreeing(rows, top)
     if odd:
         _show("say much and weigh little, or weigh much and say little", odd)
 
 
 def _show(title: str, rows: list[Any]) -> None:
+    if not rows:
+        return
     shown = Table("word", "effect", "95 %", "value", "importance", "documents", title=title)
     for row in rows:
         shown.add_row(
             row.word.replace("[", "\\["),
             f"{row.effect:+.3g}",
-            f"{row.low:+.3g} to {row.high:+.3g}",
+            f"{row.low:+.3g} to {row.high:+.3g}" if row.error > 0 else "",
             "" if row.value is None else f"{row.value:+.3g}",
             "" if row.importance is None else f"{row.importance:+.2f}",
             str(row.documents),

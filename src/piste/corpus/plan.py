@@ -13,6 +13,7 @@ from piste.corpus.folder import FORMAT
 from piste.corpus.parts import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.rows import Source, check_columns, read_rows, sources
 from piste.engine.batching import hold_pace
+from piste.engine.memory import give_back
 from piste.errors import PisteError
 from piste.explaining import explain
 from piste.explanation import Explanation
@@ -94,7 +95,10 @@ def explain_block(plan: Plan, classifier: Classifier, block: Block) -> Part:
     """A block's results."""
     explained, failed = _explain(plan, classifier, block.documents)
     refused = sorted((*block.refused, *failed), key=lambda one: one.number)
-    return make_part(block, explained, refused, plan.columns.keep)
+    part = make_part(block, explained, refused, plan.columns.keep)
+    del explained
+    give_back()
+    return part
 
 
 Explained = list[tuple[Document, Explanation]]

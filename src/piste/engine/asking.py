@@ -146,6 +146,7 @@ class Engine:
                         tokens = len(batch) * batch[0].length
                         seconds = time.perf_counter() - start
                         self._pace.learn(batch[0].length, size, tokens, seconds)
+                    give_back(1.0)
         finally:
             self._save()
 

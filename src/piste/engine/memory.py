@@ -20,19 +20,19 @@ def _trim() -> Callable[[int], int] | None:
         return None
 
 
-# What is given back must be fetched again, so it is done now and then only.
-_EVERY = 5.0
 _last = time.monotonic()
 
 
-def give_back() -> None:
+def give_back(every: float = 5.0) -> None:
     """Hand freed memory back, if some seconds have passed since the last time.
 
-    Backward passes of many sizes leave the allocator with gaps that fit nothing later: without
-    this, explaining text after text grows by dozens of megabytes each.
+    Passes of many sizes leave the allocator with gaps that fit nothing later: without this,
+    explaining text after text grows, with backward passes by dozens of megabytes each. What is
+    given back must be fetched again, so it is done now and then only; after backward passes, which
+    want the same memory at once, less often.
     """
     global _last
     trim = _trim()
-    if trim is not None and time.monotonic() - _last > _EVERY:
+    if trim is not None and time.monotonic() - _last > every:
         trim(0)
         _last = time.monotonic()

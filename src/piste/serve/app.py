@@ -87,9 +87,7 @@ def _handle_problems(app: FastAPI) -> None:
         if first["type"] == "json_invalid":
             where = f"{first['ctx']['error']} at character {first['loc'][-1]}"
             return refused(422, f"The body is no JSON ({where}): send an object.")
-        place = ".".join(
-            str(part) for part in first["loc"] if part not in ("body", "path", "query")
-        )
+        place = ".".join(map(str, first["loc"][1:]))  # without "body", "path" or "query"
         return refused(422, f"{place[:60] or 'The body'}: {first['msg']}.")
 
     @app.exception_handler(HTTPException)

@@ -219,7 +219,7 @@ def _is_address(host: str) -> bool:
 
 async def answer(send: Send, status: int, problem: str) -> None:
     """A refusal in the form that all have."""
-    body = json.dumps({"problem": problem}).encode()
+    body = json.dumps({"problem": problem}, ensure_ascii=False).encode("utf-8", "replace")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))

@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from hashlib import sha256
 from importlib.util import find_spec
 from os.path import abspath
@@ -97,12 +98,16 @@ class House:
 
     def remove(self, job: str, removed: Sequence[int]) -> Check:
         """Ask the model about the input of a finished explanation without some units."""
-        comparison = self.jobs.finished(job)
-        classifier = self.classifiers[self.jobs.get(job).model]
+        comparison, asked = self.jobs.finished(job), self.jobs.get(job)
+        classifier = self.classifiers[asked.model]
         with self._turns.short():
             [one] = check(
                 classifier, list(comparison.explanations.values()), [removed], progress=False
             )
+        with asked.lock:  # what was asked is known to a saved page, too
+            known = () if asked.result is None else asked.result.checks
+            if one not in known and len(known) < self.limits.checks:
+                asked.result = replace(comparison, checks=(*known, one))
         return one
 
     def _check(self, request: requests.ExplanationRequest, classifier: Classifier) -> None:

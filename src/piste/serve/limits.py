@@ -32,6 +32,8 @@ class Limits:
     """Files that wait to be made, one at a time: figures take seconds, and much memory."""
     kept: int = 200
     """Finished explanations in memory; the oldest are forgotten."""
+    checks: int = 300
+    """Removals that are remembered with one explanation."""
     body_seconds: float = 20.0
     """For a request to arrive."""
     arriving: int = 150_000_000

@@ -242,8 +242,8 @@ def saturation(e: Explanation) -> str:
     if link is None:
         return ""
     return (
-        f" However much is said, the answer stays between {number(link.lowest)} and "
-        f"{number(link.highest)}: scores are of the evidence before that."
+        f" However much is said, the answer it expects stays between {number(link.lowest)} and "
+        f"{number(link.highest)}: value and linear are of the evidence before that."
     )
 
 

@@ -83,7 +83,7 @@ class SideBySide:
         """Why the verdict is no more than one case."""
         if reading.of_picture(self.first):
             return "One picture proves little: measure many."
-        return "One text proves little: measure many with `piste evaluate`."
+        return "One text proves little: measure many with “piste evaluate”."
 
     @property
     def left_out(self) -> list[str]:

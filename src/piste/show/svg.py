@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 
 import numpy as np
@@ -72,6 +72,8 @@ class Points:
     """What a reader hears who can't see it."""
     first: int = 0
     """The number of the first point: several planes of a page count on."""
+    also: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Further points that a point stands for, at the same place; they are not drawn."""
 
 
 def plane(
@@ -83,41 +85,49 @@ def plane(
     firsts = [kind.first for kind in kinds]
     both = ("value", "importance")
     places = np.stack([e.score(name)[firsts] for name in both], axis=1)
-    names, leaders = _named_once(e, kinds, places)
+    also = _together(e, kinds, places)
+    hidden = {index for others in also.values() for index in others}
+    copies = [
+        sum(len(kinds[one].units) for one in (index, *also.get(index, ())))
+        for index in range(len(kinds))
+    ]
+    names = [
+        f"{reading.short(e.units[kind.first].text)} ×{copies[index]}"
+        if index in also
+        else kind.title
+        for index, kind in enumerate(kinds)
+    ]
     points = Points(
         names=names,
         places=places,
         errors=np.stack([e.error(name)[firsts] for name in both], axis=1),
-        radii=3.6 * np.array([len(kind.units) for kind in kinds]) ** 0.3,
+        radii=3.6 * np.array(copies) ** 0.3,
         strengths=colours.strengths(e.score("value"))[firsts],
-        order=[index for index in reading.telling(e, kinds) if index in leaders],
+        order=[index for index in reading.telling(e, kinds) if index not in hidden],
         # Value and importance are loose where their product, which ranks, is well known.
         loose=(e.error() > np.abs(e.score()))[firsts],
         sides=reading.sides(e),
         about="Value against importance of every unit",
+        also=also,
     )
     return draw(points, width=width, height=height, most=reading.most_labels(e))
 
 
-def _named_once(
+def _together(
     e: Explanation, kinds: list[reading.Kind], places: Floats
-) -> tuple[list[str], set[int]]:
-    """Labels, and who has one: kinds that only other methods tell apart lie at one place."""
+) -> dict[int, tuple[int, ...]]:
+    """Kinds that only other methods tell apart lie at one place: the first stands for all."""
     shared: dict[tuple[str, bytes], list[int]] = {}
     for index, kind in enumerate(kinds):
         word = e.units[kind.first].text.strip().casefold()
         shared.setdefault((word, np.round(places[index], 9).tobytes()), []).append(index)
-    names = [kind.title for kind in kinds]
-    for first, *others in shared.values():
-        if others:
-            units = sum(len(kinds[index].units) for index in (first, *others))
-            names[first] = f"{reading.short(e.units[kinds[first].first].text)} ×{units}"
-    return names, {group[0] for group in shared.values()}
+    return {first: tuple(others) for first, *others in shared.values() if others}
 
 
 def draw(points: Points, *, width: float = 860, height: float = 520, most: int = 90) -> str:
     """One ``<g data-k>`` per point (dot, errors, label, at ``most`` so many); "" without any."""
     known = np.asarray(np.isfinite(points.places).all(axis=1))
+    known[[index for others in points.also.values() for index in others]] = False
     if not known.any():
         return ""
     frame = _Frame.around(points.places[known], width, height)
@@ -129,7 +139,9 @@ def draw(points: Points, *, width: float = 860, height: float = 520, most: int =
     for index in np.flatnonzero(known).tolist():
         place, error = points.places[index], points.errors[index]
         look = "piste-dot piste-loose" if points.loose[index] else "piste-dot"
-        parts.append(f'<g data-k="{points.first + index}" class="{look}">')
+        others = " ".join(str(points.first + one) for one in points.also.get(index, ()))
+        more = f' data-also="{others}" data-name="{escape(points.names[index])}"' if others else ""
+        parts.append(f'<g data-k="{points.first + index}"{more} class="{look}">')
         parts.append(_whiskers(frame, place, error))
         radius, strength = float(points.radii[index]), float(points.strengths[index])
         parts.append(_dot(dots[index], radius, strength))

@@ -28,6 +28,15 @@ class Saturation:
         turned = np.tanh((evidence - self.middle) / self.reach)
         return self.middle + self.reach * turned
 
+    def slope(self, evidence: Floats) -> Floats:
+        """h′(Z): how much of a small change gets through."""
+        return np.asarray(1.0 - np.tanh((evidence - self.middle) / self.reach) ** 2)
+
+    def bend(self, evidence: Floats) -> Floats:
+        """h″(Z): how that slope changes."""
+        turned = np.tanh((evidence - self.middle) / self.reach)
+        return np.asarray(-2.0 * turned * (1.0 - turned**2) / self.reach)
+
     @property
     def lowest(self) -> float:
         return self.middle - self.reach

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.slalom.results import Fit
+from piste.slalom.saturated import SaturatedGame
 from piste.slalom.shapley import shapley, shapley_changes
 from piste.slalom.surrogate import Slalom
 from piste.slalom.threads import threads_for
@@ -45,6 +46,9 @@ def text_scores(
     ``removal``    F(t) − F(t without i) = a_i (v_i − F) / (1 − a_i)
     ``shapley``    Shapley value of the surrogate's own game
     =============  ======================================================================
+
+    With a saturation h, the first three are of the evidence F, and the others of the answer h(F),
+    for that is what changes when a unit goes.
 
     Without a fit errors are NaN; for units no question was about they are infinite.
 
@@ -122,26 +126,44 @@ class _Game:
         self.s = slalom.importances
         self.weight = slalom.weight
         self.base = float(np.atleast_1d(np.asarray(slalom.base))[class_])
+        self.link = slalom.link
         self.counts = np.bincount(types, minlength=len(self.s)).astype(np.float64)
         mass = np.exp(self.s)
         self.total = float(self.counts @ mass + self.weight)
         self.attention = mass / self.total
         self.whole = float((self.counts * mass) @ self.v + self.weight * self.base) / self.total
+        self.saturated: SaturatedGame | None = None
+        if self.link is not None:
+            # A common factor of all weights changes nothing; this keeps e^s in range.
+            self.scale = float(np.exp(-self.s.max()))
+            self.saturated = SaturatedGame(
+                mass * self.scale, self.v, self.weight * self.scale, self.base, self.link, types
+            )
+        self.drawing = np.zeros(len(self.s))
+        """Errors of Shapley values from drawing orders."""
 
     def scores(self) -> dict[str, Floats]:
         gradient = self.attention * (self.v - self.whole)
         rest = 1.0 - self.attention
         safe = np.where(rest > 1e-12, rest, 1.0)
-        background = (self.weight, self.base)
+        removal = np.where(rest > 1e-12, gradient / safe, self.whole - self.base)
+        if self.saturated is not None and self.link is not None:
+            whole = np.array([self.whole])
+            gradient = self.link.slope(whole) * gradient
+            removal = self.link(whole) - self.link(whole - removal)
+            fair, self.drawing = self.saturated.shapley()
+        else:
+            background = (self.weight, self.base)
+            fair = shapley(
+                self.v, self.s, background=background, empty=self.base, counts=self.counts
+            )
         return {
             "value": self.v,
             "importance": self.s,
             "linear": self.v * np.exp(self.s),
             "gradient": gradient,
-            "removal": np.where(rest > 1e-12, gradient / safe, self.whole - self.base),
-            "shapley": shapley(
-                self.v, self.s, background=background, empty=self.base, counts=self.counts
-            ),
+            "removal": removal,
+            "shapley": fair,
         }
 
     def errors(self, changes: _Changes) -> dict[str, Floats]:
@@ -154,22 +176,37 @@ class _Game:
         gap = v - self.whole
         d_gradient = d_attention * gap + a * (dv - d_whole)
         rest = np.maximum(1.0 - a, 1e-12)
-        d_shapley = shapley_changes(
-            self.v,
-            self.s,
-            (self.weight, self.base),
-            dv,
-            ds,
-            changes.weight,
-            changes.mass,
-            counts=self.counts,
-        )
+        d_removal = d_gradient / rest + a * gap * d_attention / rest**2
+        if self.saturated is not None and self.link is not None:
+            whole = np.array([self.whole])
+            steep, without = self.link.slope(whole), whole - a * gap / rest
+            d_removal = steep * d_whole - self.link.slope(without) * (d_whole - d_removal)
+            d_gradient = steep * d_gradient + self.link.bend(whole) * a * gap * d_whole
+            mass = np.exp(self.s)[:, None] * self.scale
+            d_shapley = self.saturated.changes(
+                mass * ds,
+                mass * (dv + v * ds),
+                changes.weight * self.scale,
+                changes.mass * self.scale,
+            )
+        else:
+            d_shapley = shapley_changes(
+                self.v,
+                self.s,
+                (self.weight, self.base),
+                dv,
+                ds,
+                changes.weight,
+                changes.mass,
+                counts=self.counts,
+            )
         moved = {
             "value": dv,
             "importance": ds,
             "linear": np.exp(self.s)[:, None] * (dv + v * ds),
             "gradient": d_gradient,
-            "removal": d_gradient / rest + a * gap * d_attention / rest**2,
+            "removal": d_removal,
             "shapley": d_shapley,
         }
-        return {name: np.linalg.norm(change, axis=1) for name, change in moved.items()}
+        found = {name: np.linalg.norm(change, axis=1) for name, change in moved.items()}
+        return found | {"shapley": np.hypot(found["shapley"], self.drawing)}

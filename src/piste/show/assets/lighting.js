@@ -4,8 +4,10 @@ piste.parts.push((root, data) => {
   const tip = document.querySelector(".piste-tip");
   const byKind = new Map();
   for (const element of root.querySelectorAll("[data-k]")) {
-    if (!byKind.has(element.dataset.k)) byKind.set(element.dataset.k, []);
-    byKind.get(element.dataset.k).push(element);
+    for (const kind of piste.kinds(element)) {
+      if (!byKind.has(kind)) byKind.set(kind, []);
+      byKind.get(kind).push(element);
+    }
     element.removeAttribute("title");
     const title = element.querySelector(":scope > title");
     if (title) { // in SVG the title is an element, and the name a screen reader says
@@ -14,21 +16,22 @@ piste.parts.push((root, data) => {
     }
   }
 
-  let lit = null;
+  let lit = [];
   function light(element) {
-    const kind = element ? element.dataset.k : null;
-    if (kind !== lit) {
-      for (const other of byKind.get(lit) || []) other.classList.remove("piste-on");
-      for (const other of byKind.get(kind) || []) other.classList.add("piste-on");
-      lit = kind;
+    const kinds = element ? piste.kinds(element) : [];
+    if (kinds.join() !== lit.join()) {
+      for (const kind of lit) for (const other of byKind.get(kind)) other.classList.remove("piste-on");
+      for (const kind of kinds) for (const other of byKind.get(kind)) other.classList.add("piste-on");
+      lit = kinds;
     }
-    if (element && element.tagName !== "TR") show(element, kind);
+    if (element && element.tagName !== "TR") show(element, kinds);
     else tip.hidden = true;
   }
-  function show(element, kind) {
+  function show(element, [kind, ...others]) {
     const title = document.createElement("b");
-    title.textContent = data.names[kind];
-    const lines = data.columns.filter((column) => column.tip).map((column) => {
+    title.textContent = element.dataset.name || data.names[kind];
+    const alike = (column) => others.every((other) => column.shown[other] === column.shown[kind]);
+    const lines = data.columns.filter((column) => column.tip && alike(column)).map((column) => {
       const line = document.createElement("span");
       for (const text of [column.name, column.shown[kind]]) {
         line.appendChild(document.createElement("span")).textContent = text;

@@ -18,6 +18,10 @@ const piste = {
     button.addEventListener("click", press);
     return button;
   },
+  // The kinds an element stands for: its own, and those that lie at the same place.
+  kinds(element) {
+    return [element.dataset.k, ...(element.dataset.also || "").split(" ").filter(Boolean)];
+  },
   number(value, places = 2) {
     if (value === null || !Number.isFinite(value)) return "–";
     const shown = Math.abs(value).toFixed(places);

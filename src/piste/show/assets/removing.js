@@ -94,7 +94,7 @@ piste.parts.push((root, data) => {
     const key = removed.join();
     if (!known.has(key)) {
       if (!ask) {
-        tell(`This page holds no model, and nobody asked it about this before: it knows the answers to ${known.size} removals, of single ones. Start “piste serve” to ask anything.`);
+        tell(`This page holds no model, and nobody asked it about this before: it knows the answers to ${known.size} removals. Start “piste serve” to ask anything.`);
         return;
       }
       tell("Asking the model …");

@@ -10,7 +10,7 @@ piste.parts.push((root, data) => {
 
   function show() {
     for (const element of root.querySelectorAll("[data-k]")) {
-      element.classList.toggle("piste-chosen", chosen.has(element.dataset.k));
+      element.classList.toggle("piste-chosen", piste.kinds(element).some((kind) => chosen.has(kind)));
     }
     if (!chosen.size) {
       bar.replaceChildren(`Click dots, or draw a frame around some, and their ${data.parts || "words"} light up.`);
@@ -27,8 +27,9 @@ piste.parts.push((root, data) => {
     }
     bar.append(piste.button("Clear", () => { chosen.clear(); show(); }));
   }
-  function toggle(kind) {
-    if (!chosen.delete(kind)) chosen.add(kind);
+  function toggle(dot) {
+    const kinds = piste.kinds(dot), leave = kinds.every((kind) => chosen.has(kind));
+    for (const kind of kinds) if (leave) chosen.delete(kind); else chosen.add(kind);
     show();
   }
 
@@ -66,10 +67,12 @@ piste.parts.push((root, data) => {
           const circle = dot.querySelector("circle");
           const x = circle.cx.baseVal.value, y = circle.cy.baseVal.value;
           if (x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height) {
-            chosen.add(dot.dataset.k);
+            for (const kind of piste.kinds(dot)) chosen.add(kind);
           }
         }
         frame.remove();
+        root.tabIndex = -1;
+        root.focus({ preventScroll: true }); // so that Escape is heard
         show();
       }
       from = frame = null;
@@ -78,15 +81,15 @@ piste.parts.push((root, data) => {
     plane.addEventListener("pointercancel", end);
     plane.addEventListener("click", (event) => {
       const dot = event.target.closest(".piste-dot");
-      if (dot && !dragged) toggle(dot.dataset.k);
+      if (dot && !dragged) toggle(dot);
     });
     for (const dot of plane.querySelectorAll(".piste-dot")) {
       dot.setAttribute("role", "button");
-      dot.setAttribute("aria-label", data.names[dot.dataset.k]);
+      dot.setAttribute("aria-label", dot.dataset.name || data.names[dot.dataset.k]);
       dot.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
-        toggle(dot.dataset.k);
+        toggle(dot);
       });
     }
   }

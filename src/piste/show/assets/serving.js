@@ -10,6 +10,7 @@
   const budgets = [null, 50, 100, 200, 500, 1000, 2000, 5000];
   const sheets = new Map();
   let image = null, imageName = "", job = null, events = null, removed = [], turn = 0;
+  let asked = null, shown = null; // what the address is about, and what is to be seen
 
   // -- asking -----------------------------------------------------------------------------------
 
@@ -97,7 +98,7 @@
   // -- the address ------------------------------------------------------------------------------
 
   function remember() {
-    const wanted = request();
+    const wanted = asked; // not the form, in which somebody may be typing the next text
     const state = new URLSearchParams();
     for (const name of ["model", "text", "pair", "units", "target", "samples"]) {
       if (wanted[name]) state.set(name, wanted[name]);
@@ -154,6 +155,7 @@
     stop();
     if (news.state !== "done") {
       tell(news.problem);
+      back();
       return;
     }
     const view = await piste.request("GET", `api/explanations/${news.id}/view`);
@@ -162,20 +164,29 @@
     for (const link of exports.querySelectorAll("a")) link.href = `api/explanations/${news.id}/export/${link.dataset.kind}`;
     const ask = (units) => piste.request("POST", `api/explanations/${news.id}/removals`, { removed: units });
     const start = removed;
+    shown = { asked, removed };
     const root = piste.show(place, { ...view, data: { ...view.data, checks: view.data.checks && { ...view.data.checks, ask } } }, { removed: start });
-    root.addEventListener("piste-removed", (event) => { removed = event.detail; remember(); });
+    root.addEventListener("piste-removed", (event) => { removed = shown.removed = event.detail; remember(); });
     document.title = `${view.title} · Piste`;
     place.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   }
+  // What is to be seen is still the explanation before.
+  function back() {
+    if (!shown) return;
+    ({ asked, removed } = shown);
+    remember();
+  }
   async function explain() {
-    const wanted = request(), mine = ++turn;
+    const wanted = request();
     tell("");
     if (!wanted.methods.length) return tell("No method is chosen: tick at least one.");
     if (model().reads === "pictures" && !image) return tell("There is no picture yet: drop one, or choose a file.");
     if (model().reads === "texts" && !wanted.text.trim()) return tell("There is no text yet: type one, or try an example.");
+    const mine = ++turn; // from here on, nobody waits for what was asked before
     if (events && job) piste.request("DELETE", `api/explanations/${job}`).catch(() => {});
     stop();
     busy(true);
+    asked = wanted;
     remember();
     try {
       const news = await piste.request("POST", "api/explanations", wanted);
@@ -196,6 +207,7 @@
       if (mine !== turn) return;
       stop();
       tell(wrong.message);
+      back();
     }
     return undefined;
   }
