@@ -33,10 +33,18 @@ def test_a_frame_around_dots_lights_their_words(opened, address):
     plane.scroll_into_view_if_needed()
     box = plane.bounding_box()
     x, y, width, height = (box[name] for name in ("x", "y", "width", "height"))
-    page.mouse.move(x + width - 2, y + 2)
-    page.mouse.down()
-    page.mouse.move(x + width / 2, y + height * 0.6, steps=4)
-    page.mouse.up()
+
+    def draw() -> None:
+        page.mouse.move(x + width - 2, y + 2)
+        page.mouse.down()
+        page.mouse.move(x + width / 2, y + height * 0.6, steps=4)
+        page.mouse.up()
+
+    draw()
+    assert kinds(page, ".piste-dot.piste-chosen")
+    page.keyboard.press("Escape")
+    assert not kinds(page, ".piste-chosen")
+    draw()
     chosen = kinds(page, ".piste-dot.piste-chosen")
     assert 0 < len(chosen) < page.locator(".piste-wide .piste-dot").count()
     assert kinds(page, ".piste-unit.piste-chosen") == chosen
@@ -120,7 +128,10 @@ def test_work_can_be_cancelled(opened, address):
         page.check(f"input[value={method}]")
     page.click(".piste-go")
     expect(page.locator(".piste-working [role=status]")).to_contain_text("questions")
-    page.get_by_role("button", name="Cancel").click()
+    page.fill("#piste-text", "")
+    page.click(".piste-go")
+    expect(page.locator(".piste-problem")).to_contain_text("no text yet")
+    page.get_by_role("button", name="Cancel").click()  # what is refused stops nothing before it
     expect(page.locator(".piste-problem")).to_contain_text("cancelled")
     expect(page.locator(".piste-working")).to_be_hidden()
     explain(page, "It is fine again.")

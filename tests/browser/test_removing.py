@@ -72,3 +72,41 @@ def test_buttons_remove_several(opened, address):
     expect(page.locator(".piste-now")).to_contain_text("more")
     page.get_by_role("button", name="Put all back").click()
     assert page.locator(".piste-gone").count() == 0
+
+
+def test_a_repeated_word_is_one_dot_whoever_explains(opened, address):
+    """LIME has a score for each of them, SLALOM one for all: they lie at one place."""
+    page = opened(address)
+    explain(page, "Boring plot, boring music, and a boring end.", methods=("lime",))
+    dot = page.locator(".piste-wide .piste-dot[aria-label='Boring ×3']")
+    assert dot.count() == 1
+    dot.locator("circle").hover()
+    lit = page.locator(".piste-marked >> nth=0 >> .piste-unit.piste-on")
+    assert lit.all_inner_texts() == ["Boring", "boring", "boring"]
+    page.locator(word("music")).hover()
+    assert "piste-on" not in (dot.get_attribute("class") or "")
+    page.locator(".piste-marked >> nth=0 >> .piste-unit:text-is('boring') >> nth=1").hover()
+    assert "piste-on" in (dot.get_attribute("class") or "")
+    dot.locator("circle").click()
+    page.get_by_role("button", name="Remove these").click()
+    expect(page.locator(".piste-now")).to_contain_text("“Boring” “boring” “boring”")
+
+
+def test_the_address_and_the_file_are_of_what_is_shown(opened, address, tmp_path):
+    page = opened(address)
+    explain(page)
+    page.fill("#piste-text", "Somebody types the next text.")
+    for one in ("awful", "slow"):
+        page.locator(word(one)).click()
+        expect(page.locator(".piste-now")).to_contain_text(f"“{one}”")
+    expect(page.locator(".piste-now")).to_contain_text("“slow” “awful” the model says")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Save as HTML").click()
+    download.value.save_as(tmp_path / "page.html")
+    other = opened(page.url)
+    expect(other.locator(".piste-now")).to_contain_text("“slow” “awful” the model says")
+    assert other.input_value("#piste-text") == TEXT
+    file = opened((tmp_path / "page.html").as_uri())
+    for one in ("awful", "slow"):
+        file.locator(word(one)).click()
+    expect(file.locator(".piste-now")).to_contain_text("“slow” “awful” the model says")
