@@ -9,6 +9,7 @@ those of the page that `piste serve` opens.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -21,6 +22,8 @@ from typing import Any
 import numpy as np
 
 import piste
+import piste.corpus
+from piste.studies.reviews import made_up
 from piste.zoo.clothes import draw_clothes
 
 METHODS = ("slalom", "lime", "kernel_shap", "partition_shap")
@@ -101,13 +104,24 @@ def photograph(folder: Path, pictures: Path) -> None:
                 page.locator(".piste-marked >> nth=0 >> .piste-area").nth(number).hover()
             page.screenshot(path=pictures / f"{example.name}.png")
             page.close()
-        photograph_server(browser, pictures)
+        photograph_server(browser, pictures, made_run(folder))
         browser.close()
 
 
-def photograph_server(browser: Any, pictures: Path) -> None:
-    """The page of `piste serve`, with words removed, light and dark and narrow."""
-    command = [sys.executable, "-m", "piste.cli", "serve", "--port", "8765"]
+def made_run(folder: Path) -> Path:
+    """A small corpus run to browse, of made-up reviews and what their writers thought."""
+    with (folder / "reviews.jsonl").open("w", encoding="utf-8") as file:
+        for one in made_up(120):
+            row = {"text": one.text, "label": ("negative", "positive")[int(one.label or 0)]}
+            file.write(json.dumps(row) + "\n")
+    run, columns = folder / "reviews-run", piste.corpus.Columns(keep=("label",))
+    piste.corpus.run(file.name, "piste:reviews", run, columns=columns, resume=True, progress=False)
+    return run
+
+
+def photograph_server(browser: Any, pictures: Path, run: Path) -> None:
+    """The page of `piste serve`: words removed, light and dark and narrow, and a run's results."""
+    command = [sys.executable, "-m", "piste.cli", "serve", "--port", "8765", "--results", str(run)]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stderr is not None
@@ -134,6 +148,12 @@ def photograph_server(browser: Any, pictures: Path) -> None:
             page.mouse.move(2, 2)
             page.screenshot(path=pictures / f"{name}.png")
             page.close()
+        page = browser.new_page(viewport={"width": 1240, "height": 760})
+        page.goto("http://127.0.0.1:8765/")
+        page.get_by_role("button", name="Results").click()
+        page.locator(".piste-results tbody tr").first.wait_for()
+        page.screenshot(path=pictures / "results.png")
+        page.close()
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(20)
