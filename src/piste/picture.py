@@ -45,12 +45,12 @@ class Picture:
         if isinstance(source, (str, Path)):
             path = Path(source).expanduser()
             try:
-                return Picture(_decode(path.read_bytes(), str(source)), path.name)
+                return Picture(_decode(path.read_bytes(), repr(str(source))), path.name)
             except OSError as problem:
                 reason = problem.strerror or str(problem)
                 raise PisteError(f"{str(source)!r} could not be read: {reason}.") from problem
         if isinstance(source, (bytes, bytearray, memoryview)):
-            return Picture(_decode(bytes(source), "The bytes"))
+            return Picture(_decode(bytes(source), "What came"))
         if isinstance(source, Image.Image):
             name = Path(getattr(source, "filename", "") or "picture").name
             return Picture(_rgb(source), name)
@@ -138,18 +138,18 @@ def _decode(content: bytes, source: str) -> NDArray[np.uint8]:
         with Image.open(io.BytesIO(content)) as image:
             if image.width * image.height > _MOST_PIXELS:
                 raise PisteError(
-                    f"{source!r} has {image.width} × {image.height} pixels: make it smaller, at "
+                    f"{source} has {image.width} × {image.height} pixels: make it smaller, at "
                     f"most {_MOST_PIXELS:,} are read."
                 )
             return _rgb(image)
     except (UnidentifiedImageError, Image.DecompressionBombError) as problem:
         raise PisteError(
-            f"{source!r} is not a picture that can be read: PNG, JPEG, WebP, GIF or BMP is wanted."
+            f"{source} is not a picture that can be read: PNG, JPEG, WebP, GIF or BMP is wanted."
         ) from problem
     except (OSError, SyntaxError, ValueError) as problem:
         if isinstance(problem, PisteError):
             raise
-        raise PisteError(f"{source!r} is a broken picture ({problem}).") from problem
+        raise PisteError(f"{source} is a broken picture ({problem}).") from problem
 
 
 def _rgb(image: Image.Image) -> NDArray[np.uint8]:

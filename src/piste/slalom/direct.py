@@ -195,8 +195,10 @@ class DirectSystem:
         inverse_p, inverse_q = _inverse(self.reduced), _inverse(self.linear)
         trace_s = float((inverse_p[:, :types] ** 2).sum())
         trace_v = self.problem.dimensions * float((inverse_q[:, :types] ** 2).sum())
-        for follow in self.coupling:
-            trace_v += float((blas.dtrmm(1.0, inverse_p, follow[:types].T, lower=1) ** 2).sum())
+        with np.errstate(over="ignore"):  # of one word alone nothing is known: infinite is right
+            for follow in self.coupling:
+                moved = blas.dtrmm(1.0, inverse_p, follow[:types].T, lower=1)
+                trace_v += float((moved**2).sum())
         return trace_s, trace_v
 
     def curvature(self, noise: float, basis: Floats) -> DirectCurvature:
