@@ -50,7 +50,7 @@ class SaturatedGame:
         ...                      Saturation(0.0, 2.0), np.array([0, 1]))
         >>> values, errors = game.shapley()
         >>> values.round(3).tolist(), errors.tolist()
-        ([1.989, -0.011], [0.0, 0.0])
+        ([1.978, -0.022], [0.0, 0.0])
         """
         if len(self.players) <= _FEW:
             shares, top, bottom = self._all_sets()
