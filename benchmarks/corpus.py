@@ -147,7 +147,7 @@ def kills(examples: list[Example], base: Path, wanted: int) -> None:
         child = subprocess.Popen(command(path, out, *how, *more), **QUIET)
         try:
             # Most of a run's beginning is loading; later moments must be met, too.
-            child.wait(chance.uniform(1.0, 14.0) if killed < wanted else None)
+            child.wait(chance.uniform(1.0, 11.0) if killed < wanted else None)
             break
         except subprocess.TimeoutExpired:
             child.send_signal(signal.SIGKILL)
