@@ -99,3 +99,20 @@ def test_runs_and_vocabularies_are_compared(folder: Path, tmp_path: Path, monkey
     assert "label = 1" in out
     with pytest.raises(PisteError, match="no word in common"):
         corpus.diff(folder, folder, least=1000)
+
+
+def test_words_stand_where_they_speak_for(folder: Path, monkeypatch, capsys):
+    code, out, _ = run(monkeypatch, capsys, "words", folder, "--least", "1", "--top", "500")
+    assert code == 0
+    above, below = out.split("against the log-odds")
+    for part, wrong in ((above, "-"), (below.split("say much")[0], "+")):
+        effects = [line.split("│")[2].strip() for line in part.splitlines() if "│" in line]
+        assert effects
+        assert not [effect for effect in effects if effect.startswith(wrong)]
+    assert any(not line.split("│")[3].strip() for line in above.splitlines() if "│" in line), (
+        "one document has no interval"
+    )
+    code, out, problem = run(monkeypatch, capsys, "words", folder, "--least", "999")
+    assert (code, out) == (2, "")
+    assert "No word stands in 999 documents" in problem
+    assert run(monkeypatch, capsys, "words", folder, "--least", "999", "--json")[:2] == (0, "[]\n")
