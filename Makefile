@@ -30,7 +30,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.defaults
+	$(BIN)/python -m benchmarks.panel
 
 # Everything the speed table compares with is installed first.
 speed: $(STAMP)

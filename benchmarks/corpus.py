@@ -1,13 +1,15 @@
 """Corpus runs: seconds per document, memory by rows, what kills cost, and workers on Ray.
 
-    python -m benchmarks.corpus --data imdb.parquet [--documents 1000] [--parts speed,memory,…]
+    python -m benchmarks.corpus --data imdb.parquet [--documents 1000] [--explained 100]
+        [--parts speed,memory,…]
 
-`speed`: the same reviews by one run, by blocks of other sizes, one by one, from a vocabulary with
-and without refining, and by the authors' published package (its default of 500 calls, on a few);
-with the median R² on removals nobody was fitted to. `memory`: peak of runs of their own over 1,000
-and 20,000 rows, from a vocabulary. `kills`: a run in a process of its own, killed at random moments
-and resumed until it is done, compared row by row with one that was not. `ray`: one worker and two,
-and as many processes without Ray; what two short rows take is told apart as starting.
+`speed`: `--explained` reviews by one run, one by one, and by the authors' published package (its
+default of 500 calls, on a few); and from vocabularies of 100 and of `--documents` other reviews,
+with and without refining; with the median R² on removals nobody was fitted to. `memory`: peak of
+runs of their own over 1,000 and 20,000 rows, from a vocabulary. `kills`: a run in a process of its
+own, killed at random moments and resumed until it is done, compared row by row with one that was
+not. `ray`: one worker and two, and as many processes without Ray; what two short rows take is told
+apart as starting.
 Seconds are of the processor where one process works, and of the clock for Ray, which needs a
 machine that does nothing else.
 """
@@ -38,6 +40,7 @@ from piste.evaluation.metrics import Fidelity
 MODEL = "piste:reviews"
 JUDGED = 20
 FEW = 100
+ALONE = 50
 PARTS = ("speed", "memory", "kills", "ray")
 QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
@@ -68,39 +71,45 @@ def measured(name: str, documents: int, run: Callable[[], list[piste.Explanation
     )
 
 
-def speed(examples: list[Example], base: Path) -> None:
+def speed(examples: list[Example], base: Path, explained: int) -> None:
     """Milliseconds per document in every way."""
     print("\n| | ms per document | questions each | R² |\n|---|---|---|---|", flush=True)
     classifier = piste.load(MODEL)
-    piste.explain(classifier, examples[0].text, long="truncate")  # warm up
-    for count in (FEW, len(examples)):
-        path = write(base / f"{count}.jsonl", examples[:count])
+    fitted, others = examples[:-explained], examples[-explained:]
+    path = write(base / "explained.jsonl", others)
+    piste.explain(classifier, others[0].text, long="truncate")  # warm up
 
-        def in_one_run(out: str, path: Path = path, **how: Any) -> list[piste.Explanation]:
-            corpus.run(path, MODEL, base / out, progress=False, **how)
-            return list(corpus.explanations(base / out))
+    def in_one_run(out: str, **how: Any) -> list[piste.Explanation]:
+        corpus.run(path, MODEL, base / out, progress=False, **how)
+        return list(corpus.explanations(base / out))
 
-        measured(f"one run, {count}", count, lambda: in_one_run(f"run{count}"))  # noqa: B023
-        begun = time.process_time()
-        words = corpus.vocabulary(path, MODEL, documents=count, progress=False)
-        words.to_parquet(base / f"{count}.parquet")
-        spent = 1000 * (time.process_time() - begun) / count
-        print(f"| fitting a vocabulary, {count} | {spent:.0f} | 3 | |", flush=True)
-        table: dict[str, Any] = {"method": "vocabulary", "table": str(base / f"{count}.parquet")}
-        for refine in (0, 16, 48) if count == FEW else (0, 16):
-            name = f"from it, refined by {refine}, {count}"
-            how = table | {"refine": refine, "held_out": 0}
-            measured(name, count, lambda: in_one_run(f"v{count}-{refine}", **how))  # noqa: B023
-    few = [example.text for example in examples[:50]]
+    few = [example.text for example in others[:ALONE]]
     alone = lambda: [piste.explain(classifier, text, long="truncate") for text in few]  # noqa: E731
-    measured("one by one, 50", len(few), alone)
-    published(classifier, examples[:10])
+    measured(f"one by one, {len(few)}", len(few), alone)
+    measured(f"one run, {explained}", explained, lambda: in_one_run("run"))
+    for count in sorted({min(FEW, len(fitted)), len(fitted)}):
+        source = write(base / f"{count}.jsonl", fitted[:count])
+        begun = time.process_time()
+        words = corpus.vocabulary(source, MODEL, documents=count, progress=False)
+        spent = 1000 * (time.process_time() - begun) / count
+        words.to_parquet(base / f"{count}.parquet")
+        each = words.about["questions"] / count
+        print(f"| fitting a vocabulary, {count} | {spent:.0f} | {each:.0f} | |", flush=True)
+        table: dict[str, Any] = {"method": "vocabulary", "table": str(base / f"{count}.parquet")}
+        for refine in (0, 16, 48):
+            name = f"from that of {count}, refined by {refine}"
+            how = table | {"refine": refine, "held_out": 0}
+            measured(name, explained, lambda: in_one_run(f"v{count}-{refine}", **how))  # noqa: B023
+    published(classifier, others[:10])
 
 
 def published(classifier: Any, examples: list[Example]) -> None:
     """The authors' package on a few, about tokens, as it is called by default."""
-    from benchmarks.published import USUAL, Package
-
+    try:
+        from benchmarks.published import USUAL, Package
+    except ImportError as problem:
+        print(f"\nwithout the published package: {problem}", flush=True)
+        return
     like = [
         piste.explain(classifier, one.text, units="tokens", samples=30, long="truncate")
         for one in examples
@@ -198,18 +207,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--documents", type=int, default=1000)
+    parser.add_argument("--explained", type=int, default=100)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--parts", default=",".join(PARTS))
     options = parser.parse_args()
-    examples = read_data(options.data, split="test", examples=options.documents)
+    wanted = options.documents + options.explained
+    examples = read_data(options.data, split="test", examples=wanted)
     base = Path(tempfile.mkdtemp())
     try:
         for part in options.parts.split(","):
             print(f"\n## {part}", flush=True)
             if part == "kills":
                 kills(examples, base, options.kills)
+            elif part == "speed":
+                speed(examples, base, options.explained)
             else:
-                {"speed": speed, "memory": memory, "ray": on_ray}[part](examples, base)
+                {"memory": memory, "ray": on_ray}[part](examples, base)
     finally:
         shutil.rmtree(base)
 

@@ -13,8 +13,16 @@ import logging
 from dataclasses import fields
 from pathlib import Path
 
+import pandas
+
 from piste.studies.finetuning import Training, accuracy, fine_tune
 from piste.studies.reviews import balanced
+
+
+def _test_split(data: Path) -> str:
+    """The split "test", or "validation" if there is none."""
+    splits = pandas.read_parquet(data, columns=["split"])["split"]
+    return "test" if (splits == "test").any() else "validation"
 
 
 def main() -> None:
@@ -24,7 +32,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--labels", required=True, help="names of the classes, with commas")
     parser.add_argument("--out", type=Path, required=True, help="used as it is if it is there")
-    parser.add_argument("--test", default="test", help="the split accuracy is measured on")
+    parser.add_argument("--test", help="split that accuracy is measured on; test or validation")
     parser.add_argument("--limit", type=int, help="texts to train on, balanced; default: all")
     for setting in fields(Training):
         kind = type(setting.default)
@@ -32,10 +40,10 @@ def main() -> None:
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     training = balanced(options.data, "train", options.limit, options.seed)
+    test = balanced(options.data, options.test or _test_split(options.data), 4000, options.seed)
     settings = {setting.name: getattr(options, setting.name) for setting in fields(Training)}
     names = options.labels.split(",")
     classifier = fine_tune(options.weights, training, names, options.out, **settings)
-    test = balanced(options.data, options.test, 4000, options.seed)
     share = accuracy(classifier, test, options.tokens)
     print(f"{options.out}: accuracy {share:.4f} on {len(test)} texts")
 

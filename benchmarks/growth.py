@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import piste
-from benchmarks.defaults import reviews
 from benchmarks.speed.measuring import clocks
+from benchmarks.texts import reviews
 from piste.studies.cases import encoder
 from piste.studies.timing import peak_memory, recorded
 
@@ -31,10 +31,10 @@ def measured(label: Any, classifier: Any, texts: Any, **options: Any) -> None:
     """One line: explain once to warm up, once to count, once to time."""
     piste.explain(classifier, texts if isinstance(texts, str) else texts[0], samples=40)
     with recorded() as asked:
-        piste.explain(classifier, texts, slopes=False, link=False, **options)
+        piste.explain(classifier, texts, **options)
     with clocks() as spent, peak_memory() as peak:
         begun = time.perf_counter()
-        piste.explain(classifier, texts, slopes=False, link=False, **options)
+        piste.explain(classifier, texts, **options)
         seconds = time.perf_counter() - begun
     tokens = sum(question.length for question in asked)
     print(
@@ -61,30 +61,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, default=None)
     options = parser.parse_args()
-    print("\nText length: BERT, 6 layers, 768 wide, 200 calls, sampler mix\n")
+    print("\nText length: BERT, 6 layers, 768 wide, 200 calls\n")
     print(HEAD.format("tokens"))
     for tokens in (50, 100, 200, 400):
         case = encoder(tokens)
         measured(tokens, case.classifier, case.texts[0], samples=200)
-    print("\nModel depth: 100 tokens, 200 calls, sampler mix\n")
+    print("\nModel depth: 100 tokens, 200 calls\n")
     print(HEAD.format("layers"))
     for layers in (2, 4, 8, 12):
         case = encoder(100, layers)
         measured(layers, case.classifier, case.texts[0], samples=200)
     texts = many_documents(options.data)
     classifier = piste.load("piste:reviews")
-    print("\nCalls: piste:reviews, one review, sampler mix\n")
+    print("\nCalls: piste:reviews, one review\n")
     print(HEAD.format("calls"))
     for calls in (250, 1000, 4000, 16000):
         measured(f"{calls:,}", classifier, texts[0], samples=calls)
-    print("\nDocuments: piste:reviews, 300 calls each, sampler mix\n")
+    print("\nDocuments: piste:reviews, 300 calls each\n")
     print(HEAD.format("documents"))
     for count in (1, 10, 100):
         measured(count, classifier, texts[:count], samples=300)
-    print("\nDocuments: the same, sampler short\n")
+    print("\nDocuments: the same, by the paper's form\n")
     print(HEAD.format("documents"))
     for count in (1, 10, 100):
-        measured(count, classifier, texts[:count], samples=300, sampler="short")
+        measured(count, classifier, texts[:count], samples=300, form="paper")
 
 
 if __name__ == "__main__":

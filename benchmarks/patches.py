@@ -1,4 +1,4 @@
-"""What it saves to leave patches out, and what slopes are worth on pictures.
+"""What it saves to leave patches out, and how well SLALOM fits pictures.
 
 python -m benchmarks.patches --model vit_tiny_patch16_224_imagenet --pictures FOLDER
 
@@ -23,9 +23,9 @@ from piste.engine import Engine
 from piste.slalom import sampling
 
 _FITS: dict[str, dict[str, Any]] = {
-    "slopes, 100 questions": {"slopes": True, "samples": 100},
-    "plain, 100 questions": {"slopes": False, "samples": 100},
-    "plain, 300 questions": {"slopes": False, "samples": 300},
+    "default, 100 questions": {"samples": 100},
+    "default, 300 questions": {"samples": 300},
+    "the paper's form, 300 questions": {"form": "paper", "samples": 300},
 }
 
 

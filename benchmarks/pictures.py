@@ -32,7 +32,8 @@ from piste.picture import Picture
 METHODS = (
     "slalom",
     "slalom:value",
-    "slalom:importance",
+    "slalom[form=paper]",
+    "slalom[form=paper]:importance",
     "lime",
     "kernel_shap",
     "partition_shap",

@@ -67,8 +67,20 @@ def test_frames(explanation: Explanation) -> None:
 
 def test_json_is_valid_for_everyone(explanation: Explanation) -> None:
     data = json.loads(explanation.to_json(), parse_constant=lambda _: pytest.fail("not JSON"))
-    assert data["piste"] == 1
+    assert data["piste"] == 2
     assert data["versions"]["piste"] == piste.__version__
+
+
+def test_a_result_of_format_1_is_read_and_predicts_as_it_did() -> None:
+    e = piste.read(Path(__file__).parent / "data" / "explanation-format-1.json")
+    assert (e.ranking, e.mixing) == ("linear", None)
+    expected = {(0, 1): -0.7676873258, (1, 6): 0.2189596870, (): 0.0600613619}
+    for keep, answer in expected.items():
+        assert e.predict(list(keep)) == pytest.approx(answer, abs=1e-9)
+    assert e.predict(range(len(e))) == pytest.approx(1.7203423798, abs=1e-9)
+    assert e.interactions().shape == (len(e), len(e))
+    again = piste.Explanation.from_frame(e.to_frame())
+    assert again.predict([0, 1]) == pytest.approx(expected[0, 1])
 
 
 def test_an_explanation_is_frozen(bert: Any) -> None:

@@ -19,7 +19,6 @@ from typing import Any
 import torch
 
 import piste
-from benchmarks.defaults import reviews
 from benchmarks.speed.cases import JudgedCase, bundled, decoder, encoder
 from benchmarks.speed.contenders import Peers
 from benchmarks.speed.measuring import (
@@ -30,6 +29,7 @@ from benchmarks.speed.measuring import (
     judge,
     measure,
 )
+from benchmarks.texts import reviews
 from piste.runtimes import RUNTIMES
 from piste.studies.timing import Bare, recorded
 
@@ -38,6 +38,10 @@ HEAD = (
     "| forward / plan / solve / rest, % | peak MB | R² all sizes | R² three units | AOPC |\n"
     "|---|---|---|---|---|---|---|---|---|---|"
 )
+
+
+FORMS = ("paper", "auto")
+"""SLALOM as published, and Piste's default."""
 
 
 class Table:
@@ -74,14 +78,14 @@ def _number(value: float, digits: int) -> str:
 
 
 def piste_row(
-    case: JudgedCase, bare: Bare, calls: int, sampler: str, runtime: str, repeats: int
+    case: JudgedCase, bare: Bare, calls: int, form: str, runtime: str, repeats: int
 ) -> tuple[Row, Row]:
     """Piste and the bare passes on its very questions, in turn; the quickest of each counts."""
     classifier = piste.load(case.model, case.tokenizer, runtime=runtime, tolerance=1.0)
     texts: Any = case.texts if len(case.texts) > 1 else case.texts[0]
-    options: dict[str, Any] = {"samples": calls, "sampler": sampler}
+    options: dict[str, Any] = {"samples": calls, "form": form}
     piste.explain(classifier, case.texts[0], samples=40)  # warm up
-    name = f"Piste, {sampler}, {runtime}"
+    name = f"Piste, {form}, {runtime}"
     best, limits, answer = Row(name), [], None
     for _ in range(repeats):
         found: list[Answer] = []
@@ -98,13 +102,13 @@ def piste_row(
     if answer is not None and len(case.texts) == 1:
         judge(best, answer, case)
     best.limit = min(limits)
-    limit = Row(f"limit: the bare passes of {sampler}", len(questions), best.limit, best.limit)
+    limit = Row(f"limit: the bare passes of {form}", len(questions), best.limit, best.limit)
     return best, limit
 
 
 def _explained(classifier: Any, texts: Any, options: dict[str, Any], found: list[Answer]) -> Answer:
     """Explain, and leave the answer for judging outside the time that is measured."""
-    found.append(_answer(piste.explain(classifier, texts, slopes=False, link=False, **options)))
+    found.append(_answer(piste.explain(classifier, texts, **options)))
     return found[0]
 
 
@@ -124,17 +128,17 @@ FEW: tuple[str, ...] = ("slalom-explanations, short",)
 
 
 def single_text(
-    case: JudgedCase, calls: int, chosen: tuple[str, ...], samplers: tuple[str, ...]
+    case: JudgedCase, calls: int, chosen: tuple[str, ...], forms: tuple[str, ...]
 ) -> None:
     """One text: Piste by every runtime, the limit, and the chosen peers."""
     table = Table(f"{case.name}, {calls:,} calls")
     bare = Bare(case)
-    for sampler in samplers:
+    for form in forms:
         for runtime in _runtimes():
-            if runtime != "torch" and sampler != "short":
+            if runtime != "torch" and form != "paper":
                 continue  # long questions show the same order; see benchmarks.runtimes
-            repeats = 3 if sampler == "short" and calls <= 1000 else 1
-            row, limit = piste_row(case, bare, calls, sampler, runtime, repeats)
+            repeats = 3 if form == "paper" and calls <= 1000 else 1
+            row, limit = piste_row(case, bare, calls, form, runtime, repeats)
             table.add(row)
             if runtime == "torch":
                 table.add(limit)
@@ -160,12 +164,12 @@ def many_texts(case: JudgedCase, calls: int, peers: int = 3) -> None:
     """All texts at once against one after the other, and the peers on a few of them."""
     table = Table(f"{case.name}, {len(case.texts)} reviews, {calls:,} calls each")
     bare = Bare(case)
-    for sampler in ("short", "mix"):
-        row, limit = piste_row(case, bare, calls, sampler, "torch", 1)
+    for form in FORMS:
+        row, limit = piste_row(case, bare, calls, form, "torch", 1)
         table.add(row)
         table.add(limit)
-        name = f"Piste, {sampler}, one after the other"
-        table.add(measure(name, partial(_one_by_one, case, samples=calls, sampler=sampler)))
+        name = f"Piste, {form}, one after the other"
+        table.add(measure(name, partial(_one_by_one, case, samples=calls, form=form)))
     few = [JudgedCase(case.name, case.model, case.tokenizer, [text]) for text in case.texts[:peers]]
     factor = len(case.texts) / len(few)
     for name in ("slalom-explanations, short", "lime", "shap, Kernel"):
@@ -178,12 +182,7 @@ def many_texts(case: JudgedCase, calls: int, peers: int = 3) -> None:
 
 
 def _one_by_one(case: JudgedCase, **options: Any) -> Answer:
-    return _answer(
-        [
-            piste.explain(case.classifier, text, slopes=False, link=False, **options)
-            for text in case.texts
-        ]
-    )
+    return _answer([piste.explain(case.classifier, text, **options) for text in case.texts])
 
 
 def _runtimes() -> Iterator[str]:
@@ -212,17 +211,17 @@ def main() -> None:
         case = encoder(60 if options.quick else 200)
         for number in calls:
             peers = ALL if options.full else LARGE.get(number, FEW)
-            samplers = ("short", "mix") if number <= 1000 or options.full else ("short",)
-            single_text(case, number, peers, samplers)
+            forms = FORMS if number <= 1000 or options.full else FORMS[:1]
+            single_text(case, number, peers, forms)
     if "decoder" in chosen:
         case = decoder(60 if options.quick else 200)
-        single_text(case, calls[0], ALL if options.full else FEW, ("short", "mix"))
+        single_text(case, calls[0], ALL if options.full else FEW, FORMS)
     texts = reviews(options.data, 10 if options.quick or options.data is None else 100)
     if "bundled" in chosen:
         for name in ("piste:reviews", "piste:reviews-gpt"):
             for number in calls[:2]:
                 peers = FEW if options.quick else ALL
-                single_text(bundled(name, texts[:1]), number, peers, ("short", "mix"))
+                single_text(bundled(name, texts[:1]), number, peers, FORMS)
     if "many" in chosen:
         many_texts(bundled("piste:reviews", texts), calls[0])
 

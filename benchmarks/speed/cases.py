@@ -25,7 +25,7 @@ class JudgedCase(cases.Case):
 
     @cached_property
     def target(self) -> piste.Target:
-        return piste.explain(self.classifier, self.texts[0], samples=20, sampler="short").target
+        return piste.explain(self.classifier, self.texts[0], samples=20, form="paper").target
 
     def log_odds(self, masks: Masks) -> Floats:
         """The model's own answers, the truth."""

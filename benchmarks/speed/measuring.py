@@ -112,4 +112,4 @@ def clocks() -> Iterator[dict[str, float]]:
 
 def by_explanation(e: piste.Explanation) -> Answer:
     """Piste's own kind of answer."""
-    return Answer(lambda masks: np.asarray(e.predict(masks)), e.scores["linear"], e.calls)
+    return Answer(lambda masks: np.asarray(e.predict(masks)), e.score(), e.calls)

@@ -1,4 +1,4 @@
-"""Who was right? Units are really removed, and every explanation has to foretell the answer."""
+"""Who was right? Units are really removed, and every explanation has to predict the answer."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ VERDICTS = ("r2_all", "mse_few", "aopc", "seconds", "calls")
 """What is said of every method: R² over removals of all sizes, error for one to five removed
 units, deletion AOPC, and what it cost."""
 MOST_ALONE, MOST_TOGETHER = 60, 10
-"""Units that are removed one by one, and sets of them, to see who foretells it."""
+"""Units that are removed one by one, and sets of them, to see who predicts it."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, Task, make
-from piste.methods.base import WithSlopes
 from piste.slalom.threads import threads_for
 from piste.subject import Given, LongChoice, Removal, Sequence1D, Subject, UnitChoice
 from piste.target import TargetChoice, probabilities, resolve
@@ -166,14 +165,14 @@ class _Run:
     def explain(self) -> list[Explanation]:
         if len(self.tasks) == 1:
             self._learn({0: self._begin(0)})
-            return [self._finish(0, self.engine.calls(self.tasks[0].subject))]
+            return [self._finish(0, *self.engine.spent(self.tasks[0].subject))]
         solved: list[Future[Explanation]] = []
         with threads_for(0), ThreadPoolExecutor(max_workers=_SOLVERS) as pool:
             for plans in self._waves():
                 self._learn(plans)
                 for number in plans:
-                    calls = self.engine.calls(self.tasks[number].subject)
-                    solved.append(pool.submit(self._finish, number, calls))
+                    spent = self.engine.spent(self.tasks[number].subject)
+                    solved.append(pool.submit(self._finish, number, *spent))
                 self.engine.forget([self.tasks[number].subject for number in plans])
             return [one.result() for one in solved]
 
@@ -192,20 +191,10 @@ class _Run:
     def _learn(self, plans: dict[int, Plan]) -> None:
         """Ask what is planned, and go on for as long as a method wants to know more."""
         while plans := {number: plan for number, plan in plans.items() if plan}:
-            plain = {n: plan for n, plan in plans.items() if not isinstance(plan, WithSlopes)}
-            for number, plan in plans.items():
-                if number not in plain:
-                    self._learn_slopes(number, plan)
-            asked = [(number, self.tasks[number].subject, plan) for number, plan in plain.items()]
+            asked = [(number, self.tasks[number].subject, plan) for number, plan in plans.items()]
             for (number, _, plan), logits in zip(asked, self._ask(asked), strict=True):
                 self.tasks[number].learn(plan, logits)
             plans = {number: self._plan(number) for number in plans}
-
-    def _learn_slopes(self, number: int, plan: Plan) -> None:
-        task, start = self.tasks[number], time.perf_counter()
-        logits, slopes = self.engine.ask_slopes(task.subject, plan, task.target)
-        task.learn(plan, logits, slopes)
-        self.seconds[number] += time.perf_counter() - start
 
     def _begin(self, number: int) -> Plan:
         start = time.perf_counter()
@@ -229,7 +218,7 @@ class _Run:
             self.seconds[number] += spent * len(plan) / total
         return answers
 
-    def _finish(self, number: int, calls: int) -> Explanation:
+    def _finish(self, number: int, calls: int, cost: float) -> Explanation:
         task, start = self.tasks[number], time.perf_counter()
         solution = self.method.solve(task)
         task.clear()
@@ -256,6 +245,7 @@ class _Run:
             output=output,
             fidelity=solution.fidelity,
             calls=calls + task.passes,
+            cost=cost + task.passes,
             seconds=self.seconds[number] + time.perf_counter() - start,
             settings=settings,
             surrogate=solution.surrogate,

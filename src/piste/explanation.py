@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from piste.errors import PisteError
 from piste.subject import Input, Unit
-from piste.surrogates import Surrogate, as_counts
+from piste.surrogates import Mixing, Surrogate, as_counts
 from piste.target import Target
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 UNDIRECTED = ("importance", "sensitivity")
 """Scores that say how much a unit counts, but not which way."""
 
-FORMAT = 1
+FORMAT = 2
 """Version of the stored form; raised when a reader of older files needs to know."""
 
 
@@ -65,6 +65,12 @@ class Fidelity:
     questions: int
     r2_range: tuple[float, float] = (float("nan"), float("nan"))
     mse_range: tuple[float, float] = (float("nan"), float("nan"))
+    single: float = float("nan")
+    """R² on units alone: of what the fit without that question predicts."""
+    few: float = float("nan")
+    """R² on questions of 2 to 6 units."""
+    many: float = float("nan")
+    """R² on questions of more than 6 units."""
 
     @property
     def words(self) -> str:
@@ -84,7 +90,7 @@ class Explanation:
 
     >>> import piste
     >>> e = piste.explain(piste.load("piste:reviews"), "A slow start, but a wonderful ending.")
-    >>> e.units[int(np.argmax(e.scores["linear"]))].text
+    >>> e.units[int(np.argmax(e.scores["contribution"]))].text
     'wonderful'
     """
 
@@ -104,8 +110,10 @@ class Explanation:
     surrogate: Surrogate
     classifier: Mapping[str, Any]
     versions: Mapping[str, str]
-    ranking: str = "linear"
+    ranking: str = "contribution"
     """The score that ranks the units, for highlighting and lists."""
+    cost: float = float("nan")
+    """What the questions cost in tokens, as a number of passes over the whole input."""
 
     def __post_init__(self) -> None:
         for name in ("scores", "errors"):
@@ -141,8 +149,13 @@ class Explanation:
             return answers
         return float(answers[0]) if answers.ndim == 1 else answers[0]
 
+    @property
+    def mixing(self) -> Mixing | None:
+        """γ with its error; None for methods that have none."""
+        return getattr(self.surrogate, "mixing", None)
+
     def interactions(self) -> Floats:
-        """Pairwise Shapley interactions of the explanation's own model, units × units."""
+        """Pairwise Shapley interactions of the expected answer, units × units."""
         return self.surrogate.interactions(self.scores)
 
     def score(self, name: str | None = None, label: str | int | None = None) -> Floats:
@@ -219,8 +232,10 @@ class Explanation:
     def plot(
         self, kind: str | None = None, path: str | Path | None = None, **options: Any
     ) -> Figure:
-        """A matplotlib figure: ``plane`` (value against importance), ``bars``, ``text``, ``heat``.
+        """A matplotlib figure: ``plane``, ``bars``, ``text`` or ``heat``.
 
+        The plane shows what units say alone against their weight, or their contribution where
+        weights are not determined.
         A text has no heat map, a picture no text. Without a kind, a picture's heat maps, and of a
         text the plane where there are both scores, else bars.
         """

@@ -113,8 +113,12 @@ def describe(e: Explanation) -> dict[str, Any]:
             "questions": e.fidelity.questions,
             "r2_range": numbers(e.fidelity.r2_range),
             "mse_range": numbers(e.fidelity.mse_range),
+            "single": numbers(e.fidelity.single),
+            "few": numbers(e.fidelity.few),
+            "many": numbers(e.fidelity.many),
         },
         "calls": e.calls,
+        "cost": numbers(e.cost),
         "seconds": e.seconds,
         "settings": _plain(e.settings),
         "surrogate": e.surrogate.to_dict(),
@@ -150,10 +154,19 @@ def to_json(e: Explanation, path: str | Path | None = None) -> str:
 
 def _fidelity(data: Any) -> Fidelity:
     unknown = (None, None)  # results of earlier versions have no ranges
-    r2, mse = (
-        tuple(_number(end) for end in data.get(name, unknown)) for name in ("r2_range", "mse_range")
+
+    def pair(name: str) -> tuple[float, float]:
+        low, high = data.get(name, unknown)
+        return _number(low), _number(high)
+
+    return Fidelity(
+        _number(data["r2"]),
+        _number(data["mse"]),
+        int(data["questions"]),
+        pair("r2_range"),
+        pair("mse_range"),
+        *(_number(data.get(name)) for name in ("single", "few", "many")),
     )
-    return Fidelity(_number(data["r2"]), _number(data["mse"]), int(data["questions"]), r2, mse)  # type: ignore[arg-type]  # pairs
 
 
 def _number(value: Any) -> float:
@@ -167,10 +180,10 @@ def _array(values: Any) -> np.ndarray:
 def _build(
     meta: Mapping[str, Any], units: list[Unit], scores: Mapping[str, Any], errors: Mapping[str, Any]
 ) -> Explanation:
-    if meta.get("piste") != FORMAT:
+    if meta.get("piste") not in range(1, FORMAT + 1):
         raise PisteError(
             f"The file has the format {meta.get('piste')!r}, this version of Piste reads "
-            f"{FORMAT}: update Piste, or explain again."
+            f"1 to {FORMAT}: update Piste, or explain again."
         )
     for name, values in (*scores.items(), *errors.items()):
         if len(values) != len(units):
@@ -208,6 +221,7 @@ def _build(
         classifier=meta["classifier"],
         versions=meta["versions"],
         ranking=meta["ranking"],
+        cost=_number(meta.get("cost")),
     )
 
 

@@ -94,8 +94,6 @@ class Subject(ABC):
     """What becomes of units that are not asked about."""
     only_drops: bool = False
     """Whether units have their places, so that sequences may leave some out but nothing else."""
-    slopes_mislead: str = ""
-    """Why slopes are no help although they could be had; empty if they are one."""
     cut: str = "words"
     """What the input was cut into, by the name that does it again."""
 
@@ -128,10 +126,6 @@ class Subject(ABC):
         from piste.engine import Engine
 
         return Engine(self.classifier).ask([(self, sequences)])[0]
-
-    def owners(self, sequence: Sequence1D) -> NDArray[np.int64]:
-        """For every token of a sequence's question the unit it belongs to, −1 for fixed ones."""
-        raise NotImplementedError
 
     def tree(self) -> NDArray[np.float64] | None:
         """Which units belong together, as scipy's linkage matrix; None if it is for their texts."""

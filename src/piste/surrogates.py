@@ -7,15 +7,29 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from piste.errors import PisteError, shorten
+from piste.slalom.game import interactions
 from piste.slalom.link import Saturation
-from piste.slalom.shapley import interactions
-from piste.slalom.surrogate import Slalom
+from piste.slalom.parameters import Parameters
+from piste.slalom.surrogate import Background, Slalom
+from piste.types import Floats, Ints
 
-Floats = NDArray[np.float64]
 Scores = Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """γ: where a model stands on an input, between adding up (0) and competing (1)."""
+
+    value: float
+    error: float
+
+    @property
+    def told(self) -> bool:
+        """Whether weights are determined: γ stands out from 0 by two standard errors."""
+        return self.value > max(2 * self.error, 0.02)
 
 
 class Surrogate(Protocol):
@@ -34,9 +48,78 @@ class Surrogate(Protocol):
 
 @dataclass(frozen=True)
 class SlalomSurrogate:
-    """Softmax-weighted mean of the scores ``value`` with the weights of ``importance``.
+    """The family of :class:`piste.slalom.Slalom`, from the scores contribution and importance.
 
-    With a ``link`` the prediction is what saturation leaves of it.
+    A unit's evidence is contribution × (W / w)^γ, with W the total weight of the text.
+    """
+
+    mixing: Mixing
+    base: float | tuple[float, ...]
+    log_weight: float
+    """log W of the whole text."""
+    background: tuple[float, float] | None = None
+    link: Saturation | None = None
+    kind = "mixing"
+
+    @staticmethod
+    def of(slalom: Slalom, types: Ints, error: float = 0.0) -> SlalomSurrogate:
+        """What scores of a text's units leave to be known of a surrogate."""
+        weight = float(np.exp(slalom.importances)[types].sum())
+        background = None
+        if slalom.background is not None:
+            weight += float(np.exp(slalom.background.importance))
+            background = slalom.background.importance, float(slalom.background.evidence)
+        base = slalom.base
+        return SlalomSurrogate(
+            Mixing(float(slalom.mixing), error),
+            tuple(map(float, base)) if isinstance(base, np.ndarray) else float(base),
+            float(np.log(weight)),
+            background,
+            slalom.link,
+        )
+
+    def slalom(self, scores: Scores) -> Slalom:
+        """The surrogate of the units."""
+        importance, contribution = scores["importance"], scores["contribution"]
+        scale = np.exp(self.mixing.value * (self.log_weight - importance))
+        base = np.asarray(self.base) if isinstance(self.base, tuple) else self.base
+        return Slalom(
+            contribution * (scale[:, None] if contribution.ndim == 2 else scale),
+            importance,
+            self.mixing.value,
+            base,
+            None if self.background is None else Background(*self.background),
+            self.link,
+        )
+
+    def predict(self, scores: Scores, counts: Floats) -> Floats:
+        return self.slalom(scores).predict(counts)
+
+    def interactions(self, scores: Scores) -> Floats:
+        if scores["contribution"].ndim != 1:
+            raise PisteError("Interactions need one explained number: choose a single target.")
+        everyone = np.arange(len(scores["importance"]))
+        return interactions(Parameters.of(self.slalom(scores)), everyone)
+
+    def to_dict(self) -> dict[str, Any]:
+        base = list(self.base) if isinstance(self.base, tuple) else self.base
+        found = {
+            "kind": self.kind,
+            "mixing": asdict(self.mixing),
+            "base": base,
+            "log_weight": self.log_weight,
+        }
+        if self.background is not None:
+            found["background"] = list(self.background)
+        return found | ({} if self.link is None else {"link": asdict(self.link)})
+
+
+@dataclass(frozen=True)
+class MeanSurrogate:
+    """The surrogate of results in format 1: a weighted mean of the scores ``value``.
+
+    Its values are evidence before saturation, with the weights of ``importance`` beside a
+    background.
     """
 
     weight: float
@@ -44,18 +127,22 @@ class SlalomSurrogate:
     link: Saturation | None = None
     kind = "slalom"
 
+    def _slalom(self, scores: Scores) -> Slalom:
+        own = np.asarray(self.base) if isinstance(self.base, tuple) else self.base
+        if self.weight <= 0:  # the base is only what is said of nothing
+            return Slalom(scores["value"] - own, scores["importance"], 1.0, own, None, self.link)
+        background = Background(float(np.log(self.weight)), own)
+        base = np.zeros_like(own) if isinstance(own, np.ndarray) else 0.0
+        return Slalom(scores["value"], scores["importance"], 1.0, base, background, self.link)
+
     def predict(self, scores: Scores, counts: Floats) -> Floats:
-        base = np.asarray(self.base) if isinstance(self.base, tuple) else self.base
-        slalom = Slalom(scores["value"], scores["importance"], self.weight, base, self.link)
-        return slalom.predict(counts)
+        return self._slalom(scores).predict(counts)
 
     def interactions(self, scores: Scores) -> Floats:
-        values = scores["value"]
-        if values.ndim != 1 or isinstance(self.base, tuple):
+        if scores["value"].ndim != 1:
             raise PisteError("Interactions need one explained number: choose a single target.")
-        return interactions(
-            values, scores["importance"], background=(self.weight, self.base), empty=self.base
-        )
+        everyone = np.arange(len(scores["value"]))
+        return interactions(Parameters.of(self._slalom(scores)), everyone)
 
     def to_dict(self) -> dict[str, Any]:
         base = list(self.base) if isinstance(self.base, tuple) else self.base
@@ -90,9 +177,13 @@ def surrogate_from(data: Mapping[str, Any]) -> Surrogate:
     """The surrogate that :meth:`Surrogate.to_dict` described."""
     base: Any = data.get("base")
     base = tuple(base) if isinstance(base, list) else base
+    link = Saturation(**data["link"]) if "link" in data else None
+    if data["kind"] == "mixing":
+        background = tuple(data["background"]) if "background" in data else None
+        mixing = Mixing(**data["mixing"])
+        return SlalomSurrogate(mixing, base, data["log_weight"], background, link)
     if data["kind"] == "slalom":
-        link = Saturation(**data["link"]) if "link" in data else None
-        return SlalomSurrogate(data["weight"], base, link)
+        return MeanSurrogate(data["weight"], base, link)
     if data["kind"] == "additive":
         return AdditiveSurrogate(base, data["score"])
     raise PisteError(f"A surrogate of the kind {data['kind']!r} is unknown to this version.")

@@ -21,7 +21,7 @@ def test_text_and_plane_are_linked(opened, address):
     wonderful.hover()
     assert kinds(page, ".piste-dot.piste-on") == {wonderful.get_attribute("data-k")}
     assert "wonderful" in page.locator(".piste-tip").inner_text()
-    dot = page.locator(".piste-wide .piste-dot >> nth=3")
+    dot = page.locator(".piste-wide .piste-dot:not(.piste-loose) >> nth=-1")
     dot.locator("circle").hover()
     assert kinds(page, ".piste-unit.piste-on") == {dot.get_attribute("data-k")}
 
@@ -61,9 +61,9 @@ def test_colours_follow_the_chosen_score(opened, address):
     explain(page)
     colours = "all => all.map(one => one.style.background)"
     before = page.eval_on_selector_all(".piste-unit", colours)
-    page.select_option(".piste-choice select", label="importance")
+    page.select_option(".piste-choice select", label="value")
     assert page.eval_on_selector_all(".piste-unit", colours) != before
-    expect(page.locator(".piste-above")).to_contain_text("weighs more")
+    expect(page.locator(".piste-above")).to_contain_text("on its own")
 
 
 def test_methods_stand_side_by_side(opened, address):
@@ -82,10 +82,10 @@ def test_units_target_and_budget_are_followed(opened, address):
     page.select_option("select[name=units]", "tokens")
     expect(page.locator(".piste-marked .piste-unit")).not_to_have_count(words)
     page.select_option("select[name=target]", "negative")
-    expect(page.locator(".piste-result header")).to_contain_text("log-odds of 'negative'")
+    expect(page.locator(".piste-terms")).to_contain_text("log-odds of 'negative'")
     page.locator("input[name=samples]").fill("2")
     expect(page.locator("output")).to_have_text("100 questions")
-    expect(page.locator(".piste-result header")).to_contain_text("calls")
+    expect(page.locator(".piste-result header")).to_contain_text("100 questions")
     assert "samples=100" in page.url
     assert "units=tokens" in page.url
 

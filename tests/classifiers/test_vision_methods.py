@@ -15,12 +15,10 @@ from torch import nn
 import piste
 from piste import PisteError
 from piste.classifiers.patched import Row
-from piste.classifiers.slopes import run_biased
 from piste.engine import Engine
 from piste.methods import METHODS
 from piste.target import Target
 from tests.classifiers.pictures import PATCH, SIDE, loaded, photo, processor
-from tests.classifiers.test_vision import some
 
 FIRST = Target("class", "log-odds of 'LABEL_0'", (0,))
 SMALL = {"samples": 60, "steps": 8, "copies": 3, "held_out": 4}
@@ -40,56 +38,7 @@ def vit() -> Any:
     return loaded("vit")
 
 
-# -- slopes --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("removal", ["delete", "attention"])
-def test_slopes_are_derivatives_of_the_answers(removal: Any) -> None:
-    classifier = piste.load(loaded("vit").model.double(), processor())
-    subject = classifier.subject(photo(), units="grid:2", removal=removal)
-    assert classifier.why_no_slopes(subject) is None
-    questions = [[0, 3], [1], subject.whole, [0, 1, 2]]
-    logits, slopes = Engine(classifier).ask_slopes(subject, questions, FIRST)
-    np.testing.assert_allclose(logits, subject.ask(questions), atol=1e-10)
-    with classifier.session():
-        runner = classifier._sight(subject.picture).runner
-        tokens = runner.embed(classifier._values(subject.picture.pixels[None]))
-        for question, own in zip(questions, slopes, strict=True):
-            kept = subject._kept(question)[subject.token_units]
-            inside, owners = tokens[kept], subject.token_units[kept]
-            for unit in range(len(subject)):
-                way = torch.from_numpy(owners == unit).double()[None]
-                up, down = (
-                    FIRST(
-                        run_biased(
-                            lambda: runner._given.logits(inside[None], runner._values),  # noqa: B023
-                            step * way,
-                        ).numpy()
-                    )
-                    for step in (1e-5, -1e-5)
-                )
-                assert own[unit] == pytest.approx((up - down)[0] / 2e-5, abs=1e-6)
-
-
-def test_slopes_of_padded_rows_are_those_of_rows_alone(vit: Any) -> None:
-    subject = vit.subject(photo())
-    questions = some(16)
-    _, together = Engine(vit).ask_slopes(subject, questions, FIRST)
-    for question, own in zip(questions, together, strict=True):
-        _, alone = Engine(vit).ask_slopes(subject, [question], FIRST)
-        np.testing.assert_allclose(own, alone[0], atol=1e-5)
-        assert np.flatnonzero(own).tolist() == list(question)
-
-
-def test_where_slopes_say_nothing_they_are_not_asked(vit: Any) -> None:
-    assert "painted over" in vit.why_no_slopes(vit.subject(photo(), removal="blur"))
-    pooled, swin = loaded("dinov2"), loaded("swin")
-    assert "still matters" in pooled.why_no_slopes(pooled.subject(photo()))
-    assert "painted over" in swin.why_no_slopes(swin.subject(photo(), units="grid:3"))
-    with pytest.raises(PisteError, match=r"slopes=True is not possible here.*still matters"):
-        piste.explain(pooled, photo(), samples=50, slopes=True)
-    assert "stand in for each other" in piste.explain(vit, photo(), samples=50).settings["slopes"]
-    assert piste.explain(vit, photo(), samples=50, slopes=True).settings["slopes"] > 20
+# -- a SLALOM ------------------------------------------------------------------------------------
 
 
 class Tokens(nn.Module):
@@ -125,12 +74,13 @@ def test_an_image_model_that_is_a_slalom_is_recovered() -> None:
     with torch.random.fork_rng():
         model = SoftMean().eval()
     classifier = piste.load(model, processor())
-    e = piste.explain(classifier, photo(), samples=24, slopes=True, link=False)
+    e = piste.explain(classifier, photo(), samples=200)
     assert e.settings["input"]["removal"] == "delete"
     with torch.no_grad():
         truth = model.tokens(classifier._values(e.input.pixels[None]))[0].double().numpy()
     np.testing.assert_allclose(e.scores["value"], truth[:, 1], atol=2e-3)
     np.testing.assert_allclose(e.scores["importance"], truth[:, 0] - truth[:, 0].mean(), atol=2e-3)
+    assert e.surrogate.mixing.value == 1.0
     assert e.fidelity.r2 > 0.9999
 
 

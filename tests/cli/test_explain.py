@@ -21,8 +21,8 @@ def test_explain_writes_everything(monkeypatch, capsys, tmp_path: Path) -> None:
         monkeypatch, capsys, "explain", REVIEW, "--samples", 200, "--html", page, "--plot", picture
     )
     assert code == 0, err
-    assert "wonderful" in out
-    assert "positive" in out
+    assert out.startswith("positive, 55.1 %: mostly because of wonderful; against it slow")
+    assert "200 questions, the cost of" in " ".join(out.split())
     assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
@@ -38,6 +38,16 @@ def test_json_is_the_stored_form(monkeypatch, capsys, tmp_path: Path) -> None:
         piste.load("piste:reviews"), REVIEW, samples=100, seed=3, units="tokens", target="negative"
     )
     assert e.predict([0, 1]) == pytest.approx(again.predict([0, 1]))
+
+
+@pytest.mark.parametrize("options", [("--form", "paper"), ("--option", "form=paper")])
+def test_the_paper_form_is_an_option(monkeypatch, capsys, options) -> None:
+    code, out, err = run(monkeypatch, capsys, "explain", REVIEW, "--samples", 100, *options)
+    assert code == 0, err
+    shown = " ".join(out.split())
+    assert "value × e^importance" in shown
+    assert "by slalom (paper)" in shown
+    assert "importance" in shown
 
 
 def test_standard_input_and_files(tmp_path: Path) -> None:
@@ -67,6 +77,7 @@ def test_standard_input_and_files(tmp_path: Path) -> None:
         (["explain", "good", "--method", "magic"], "slalom"),
         (["explain", "good film " * 400], "truncate"),
         (["explain", "good", "--nothing"], "No such option"),
+        (["explain", "good", "--form", "round"], "paper"),
         (["explain", "good film", "--html", "no/such/folder/x.html"], "could not be written"),
     ],
 )

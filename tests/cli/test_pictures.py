@@ -60,7 +60,7 @@ def test_a_path_is_enough_and_every_format_is_written(
         monkeypatch, capsys, "explain", "scene.png", "-m", model, "--samples", 60, *outs
     )
     assert code == 0, err
-    assert "reduced pictures" in " ".join(out.split())
+    assert "on pictures with parts removed" in " ".join(out.split())
     assert "row " in out
     assert (here / "e.png").read_bytes().startswith(b"\x89PNG")
     assert "The picture" in (here / "e.html").read_text(encoding="utf-8")

@@ -6,14 +6,19 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import piste
 from piste import PisteError, corpus
-from piste.corpus.words import Change, Word, clear
+from piste.corpus.words import Change, Word, clear, from_vocabulary
+from piste.show import words_html
+from piste.slalom import Slalom
 from piste.studies.reviews import made_up
-from piste.vocabulary import fit_vocabulary
+from piste.vocabulary import Vocabulary, fit_vocabulary
 from tests.cli.commands import run
+from tests.corpus.corpora import loud, write
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +121,69 @@ def test_words_stand_where_they_speak_for(folder: Path, monkeypatch, capsys):
     assert (code, out) == (2, "")
     assert "No word stands in 999 documents" in problem
     assert run(monkeypatch, capsys, "words", folder, "--least", "999", "--json")[:2] == (0, "[]\n")
+
+
+def test_importances_are_told_where_weights_are_determined(tmp_path: Path) -> None:
+    """In an additive form they are not; the score is the Shapley value in both."""
+    path = write(tmp_path / "few.jsonl")
+    model = piste.load(loud, outputs="logits")
+    for form in ("additive", "paper"):
+        out = tmp_path / form
+        corpus.run(path, model, out, samples=40, form=form, progress=False)
+        found = corpus.words(out, least=1)
+        assert found
+        assert all(one.value is not None for one in found)
+        assert all((one.importance is None) == (form == "additive") for one in found)
+        shapley = corpus.words(out, least=1, score="shapley")
+        assert [one.effect for one in found] == [one.effect for one in shapley]
+
+
+def test_results_of_the_first_format_are_read(tmp_path: Path) -> None:
+    """They rank by the linear score, and their surrogate is a weighted mean without a mixing."""
+    out = tmp_path / "out"
+    model = piste.load(loud, outputs="logits")
+    path = write(tmp_path / "few.jsonl")
+    corpus.run(path, model, out, samples=40, form="paper", progress=False)
+    for file in (out / "documents").glob("*.parquet"):
+        rows = pq.read_table(file).to_pylist()
+        for row in rows:
+            about = json.loads(row["about"])
+            assert about["ranking"] == "linear"
+            about |= {"piste": 1, "surrogate": {"kind": "slalom", "weight": 0.5, "base": 0.25}}
+            row["about"] = json.dumps(about)
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    for file in (out / "units").glob("*.parquet"):
+        table = pq.read_table(file)
+        new = [name for name in table.column_names if name.startswith("contribution")]
+        assert new
+        pq.write_table(table.drop_columns(new), file)
+    assert all(one.importance is not None for one in corpus.words(out, least=1))
+    assert corpus.words(out, least=1, score="linear")
+    for e in corpus.explanations(out):
+        weights = np.exp(e.scores["importance"])
+        mean = (weights @ e.scores["value"] + 0.5 * 0.25) / (weights.sum() + 0.5)
+        assert e.predict(np.arange(len(e))) == pytest.approx(mean, rel=1e-4)
+        np.testing.assert_array_equal(e.score(), e.scores["linear"])
+
+
+@pytest.mark.parametrize("mixing", [0.0, 0.5])
+def test_a_vocabulary_without_weights_is_shown_by_effects(mixing: float) -> None:
+    names = ("value", "importance", "evidence", "effect")
+    slalom = Slalom(np.array([1.0, -2.0, 0.5]), np.array([0.3, -0.3, 0.0]), mixing)
+    found = Vocabulary(
+        ("good", "bad", "film"),
+        slalom,
+        dict.fromkeys(names, np.full(3, 0.1)),
+        np.array([9, 9, 9]),
+        True,
+        {"target": "log-odds of 'positive'", "documents": 20, "usual_weight": 5.0, "r2": 0.9},
+    )
+    rows = from_vocabulary(found)
+    assert [row.value for row in rows] == [1.0, -2.0, 0.5]
+    assert all((row.importance is None) == (mixing == 0) for row in rows)
+    assert [row.degrees for row in rows] == [19, 19, 19]
+    body = words_html.of_vocabulary(found).body
+    assert "<svg" in body
+    assert ("Value against importance" in body) == (mixing > 0)
+    assert ("Value against effect" in body) == (mixing == 0)
+    assert ("weights are not determined" in body) == (mixing == 0)

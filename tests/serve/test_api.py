@@ -22,6 +22,7 @@ from piste import storage, zoo
 from piste.explanation import Explanation
 from piste.methods import METHODS
 from piste.serve import Limits, create_app
+from piste.serve.offers import PAPER
 from piste.zoo.clothes import draw_clothes
 from tests.serve.asking import PATIENCE, ended, events, explained, wait_for
 
@@ -408,10 +409,20 @@ def test_a_grid_that_does_not_fit_is_refused_with_a_reason(client):
     assert "went wrong" not in last["problem"]
 
 
+def test_the_paper_form_is_a_method_of_its_own(client):
+    job = ended(client, text=TEXT, methods=["slalom", PAPER], samples=60)
+    result = client.get(f"/api/explanations/{job['id']}/result").json()
+    assert result["explanations"]["slalom"]["ranking"] == "contribution"
+    assert result["explanations"][PAPER]["ranking"] == "linear"
+    assert result["explanations"][PAPER]["settings"]["form"] == "paper"
+    assert ended(client, text=TEXT, methods=[PAPER], samples=60)["state"] == "done"
+
+
 def test_models_tell_what_can_be_asked(client):
     told = client.get("/api/models").json()
     assert [model["name"] for model in told["models"]] == [MODEL, GPT, FASHION]
-    assert {one["name"] for one in told["methods"]} == set(METHODS)
+    assert {one["name"] for one in told["methods"]} == {*METHODS, PAPER}
+    assert all(PAPER in model["methods"] for model in told["models"])
     assert told["limits"]["characters"] == LIMITS.characters
     for model in told["models"]:
         assert "vocabulary" not in model["methods"]

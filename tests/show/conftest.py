@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from piste import storage
 from piste.explanation import Explanation, Fidelity, Output
+from piste.slalom.link import Saturation
 from piste.subject import Unit
-from piste.surrogates import AdditiveSurrogate, SlalomSurrogate
+from piste.surrogates import AdditiveSurrogate, MeanSurrogate, Mixing, SlalomSurrogate
 from piste.target import Target
 
 REVIEW = (
@@ -28,6 +31,10 @@ TELLING = {
 }  # fmt: skip
 
 
+MIXED, ADDED = Mixing(0.4, 0.05), Mixing(0.03, 0.04)
+"""A mixing that stands out from 0, and one that doesn't."""
+
+
 def cut(text: str, segment: int = 0) -> list[Unit]:
     """Words with their contractions, as a word tokenizer gives them."""
     return [
@@ -42,6 +49,7 @@ def explanation(
     *,
     classes: int = 0,
     seed: int = 0,
+    mixing: Mixing = MIXED,
     **changes: Any,
 ) -> Explanation:
     """A SLALOM-like result with scores drawn per word type; ``changes`` replace any field."""
@@ -71,7 +79,7 @@ def explanation(
     scores = {
         "value": value,
         "importance": importance,
-        "linear": value * weight,
+        "contribution": value * share**mixing.value,
         "removal": share * (value - 0.5) / np.maximum(1 - share, 1e-9),
         "shapley": share * value,
     }
@@ -84,13 +92,20 @@ def explanation(
         "errors": {name: 0.05 + 0.08 * np.abs(array) for name, array in scores.items()},
         "target": target,
         "output": Output(logits, tuple(float(c) for c in chances), labels, answer),
-        "fidelity": Fidelity(0.934, 0.02, 100),
+        "fidelity": Fidelity(0.934, 0.02, 100, single=0.91, few=0.94, many=0.9),
         "calls": 1000,
         "seconds": 2.34,
-        "settings": {"seed": 0, "sampler": "mix", "input": {"tokens": 80, "long": "fits"}},
-        "surrogate": SlalomSurrogate(0.2, base),
+        "settings": {
+            "seed": 0,
+            "form": "mixed",
+            "sampler": "log",
+            "compared": {"additive": -3.0, "mixed": -1.0},
+            "input": {"tokens": 80, "long": "fits", "units": "words"},
+        },
+        "surrogate": SlalomSurrogate(mixing, base, float(np.log(np.exp(importance).sum()))),
         "classifier": {"name": "piste:reviews"},
         "versions": {"piste": "0.1.0", "torch": "2.13.0"},
+        "cost": 121.4,
     }
     return Explanation(**(fields | changes))
 
@@ -103,6 +118,48 @@ def make() -> Callable[..., Explanation]:
 @pytest.fixture
 def review() -> Explanation:
     return explanation(REVIEW)
+
+
+@pytest.fixture
+def adding() -> Explanation:
+    """Words add up, so weights are not determined."""
+    return explanation(REVIEW, mixing=ADDED)
+
+
+@pytest.fixture
+def paper() -> Explanation:
+    """SLALOM as published, which ranks by value × e^importance."""
+    found = explanation(REVIEW, mixing=Mixing(1.0, 0.0))
+    linear = found.scores["value"] * np.exp(found.scores["importance"])
+    return explanation(
+        REVIEW,
+        mixing=Mixing(1.0, 0.0),
+        scores=dict(found.scores) | {"linear": linear},
+        errors=dict(found.errors) | {"linear": 0.05 + 0.08 * np.abs(linear)},
+        ranking="linear",
+        settings={"form": "paper", "sampler": "short", "input": {"units": "words"}},
+    )
+
+
+@pytest.fixture
+def old(paper: Explanation) -> Explanation:
+    """As stored in format 1: a weighted mean of evidence beside a background, read back."""
+    kept = ("value", "importance", "linear", "removal")
+    made = explanation(
+        REVIEW,
+        scores={name: paper.scores[name] for name in kept},
+        errors={name: paper.errors[name] for name in kept},
+        ranking="linear",
+        surrogate=MeanSurrogate(0.2, 0.1, Saturation(0.2, 3.0)),
+        settings={"input": {"tokens": 80, "long": "fits"}},
+    )
+    data = json.loads(made.to_json())
+    assert data["surrogate"]["kind"] == "slalom"
+    data["piste"] = 1
+    del data["cost"]
+    for part in ("single", "few", "many"):
+        data["fidelity"].pop(part, None)
+    return storage.from_json(json.dumps(data))
 
 
 @pytest.fixture
@@ -124,18 +181,20 @@ def classwise() -> Explanation:
 def unsure() -> Explanation:
     plain = explanation(REVIEW)
     unknown = {name: np.full(len(plain), np.nan) for name in plain.scores}
-    return explanation(REVIEW, errors=unknown, fidelity=Fidelity(np.nan, np.nan, 1))
+    fidelity = Fidelity(np.nan, np.nan, 1)
+    return explanation(REVIEW, mixing=Mixing(0.4, 0.0), errors=unknown, fidelity=fidelity)
 
 
 @pytest.fixture
 def additive() -> Explanation:
-    linear = explanation(REVIEW).scores["linear"]
+    scores = explanation(REVIEW).scores["contribution"]
     return explanation(
         REVIEW,
         method="lime",
-        scores={"attribution": linear},
+        scores={"attribution": scores},
         errors={},
         ranking="attribution",
+        settings={"input": {"units": "words"}},
         surrogate=AdditiveSurrogate(0.0, "attribution"),
     )
 

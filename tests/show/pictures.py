@@ -9,9 +9,10 @@ import numpy as np
 from piste.explanation import Explanation, Fidelity, Output
 from piste.picture import Picture
 from piste.subject import Unit
-from piste.surrogates import AdditiveSurrogate, SlalomSurrogate
+from piste.surrogates import AdditiveSurrogate, Mixing, SlalomSurrogate
 from piste.target import Target
 
+MIXED = Mixing(0.4, 0.05)
 LABELS = ("shirt", "ankle boot", "bag")
 
 
@@ -60,6 +61,7 @@ def pictured(
     *,
     name: str = "scene.png",
     classes: bool = False,
+    mixing: Mixing = MIXED,
     **changes: Any,
 ) -> Explanation:
     """A SLALOM-like result: parts under the disc speak for the answer, the sky against it."""
@@ -78,7 +80,9 @@ def pictured(
         value = np.stack([-value, value, 0.5 * value], axis=1)
         answer, base = logits, (0.0, 0.0, 0.0)
     weight = np.exp(importance) if not classes else np.exp(importance)[:, None]
-    scores = {"value": value, "importance": importance, "linear": value * weight}
+    share = weight / np.exp(importance).sum()
+    contribution = value * share**mixing.value
+    scores = {"value": value, "importance": importance, "contribution": contribution}
     chances = np.exp(logits) / np.exp(logits).sum()
     fields: dict[str, Any] = {
         "method": "slalom",
@@ -92,7 +96,7 @@ def pictured(
         "calls": 1000,
         "seconds": 2.34,
         "settings": {"seed": 0, "input": {"units": "patches"}},
-        "surrogate": SlalomSurrogate(0.2, base),
+        "surrogate": SlalomSurrogate(mixing, base, float(np.log(np.exp(importance).sum()))),
         "classifier": {"name": "piste:fashion"},
         "versions": {"piste": "0.1.0"},
     }
@@ -105,7 +109,7 @@ def by(
     """As the methods with one score make it."""
     base = pictured(cut)
     rng = np.random.default_rng(sum(map(ord, method)))
-    scores = base.scores["linear"] + rng.normal(0, 0.4, len(base))
+    scores = base.scores["contribution"] + rng.normal(0, 0.4, len(base))
     single: dict[str, Any] = {
         "method": method,
         "scores": {"attribution": scores},

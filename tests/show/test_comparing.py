@@ -35,12 +35,13 @@ def by(method: str, text: Any = REVIEW, **changes: Any) -> Explanation:
         return explanation(text, **changes)
     base = explanation(text, changes.get("units"), seed=sum(map(ord, method)))
     rng = np.random.default_rng(len(method))
-    scores = base.scores["linear"] + rng.normal(0, 0.4, len(base))
+    scores = base.scores["contribution"] + rng.normal(0, 0.4, len(base))
     fields: dict[str, Any] = {
         "method": method,
         "scores": {"attribution": scores * (0 if method == "zero" else 0.1)},
         "errors": {},
         "ranking": "attribution",
+        "settings": {"input": {"units": "words"}},
         "surrogate": AdditiveSurrogate(0.0, "attribution"),
     }
     return explanation(text, **(fields | changes))
@@ -95,7 +96,12 @@ def flat(text: str) -> str:
 
 def test_terminal_says_who_sees_what_and_how_faithful(review):
     shown = printed(some(), judged())
-    for words in ("positive (97.1 %)", "R² 0.90 · AOPC 0.85", "R² 0.70 · AOPC 0.80", "wonderful"):
+    for words in (
+        "positive, 97.1 %: mostly because of",
+        "R² 0.90 · AOPC 0.85",
+        "R² 0.70 · AOPC 0.80",
+        "wonderful",
+    ):
         assert words in shown
     assert "slalom is the most faithful here" in flat(shown)
     assert "One text proves little" in flat(shown)
@@ -126,7 +132,7 @@ def test_long_texts_are_shortened():
     explanations = some(list(METHODS)[:5], text)
     shown = printed(explanations, {})
     plotted(explanations, {})
-    assert "more units not shown here" in flat(shown)
+    assert "more words not shown here" in flat(shown)
 
 
 # -- scaling and verdicts ------------------------------------------------------------------------
@@ -160,17 +166,17 @@ def test_words_with_several_scores_are_numbered():
 @pytest.mark.parametrize(
     ("verdicts", "words"),
     [
-        (judged(), "slalom is the most faithful here: best at foretelling removals (R² 0.90) and"),
+        (judged(), "slalom is the most faithful here: best at predicting removals (R² 0.90) and"),
         ({}, "Faithfulness was not measured"),
         ({name: {"r2_all": np.nan, "aopc": np.nan} for name in FIVE}, "was not measured"),
         ({"lime": {"aopc": 0.5}, "slalom": {"aopc": 0.4}}, "Here lime is best at finding what"),
         (
             {"lime": {"aopc": 0.5, "r2_all": 0.8}, "slalom": {"aopc": 0.4, "r2_all": 0.9}},
-            "Here slalom is best at foretelling removals (R² 0.90), lime at finding",
+            "Here slalom is best at predicting removals (R² 0.90), lime at finding",
         ),
         ({"lime": {"aopc": 0.5001}, "slalom": {"aopc": 0.5002}}, "slalom and lime are best"),
         ({"random": {"r2_all": 0.2}, "lime": {"r2_all": -3.0}}, "random (a control) is best"),
-        ({"random": {"r2_all": 0.2}, "lime": {"r2_all": -3.0}}, "no method foretells removals"),
+        ({"random": {"r2_all": 0.2}, "lime": {"r2_all": -3.0}}, "no method predicts removals"),
     ],
 )
 def test_the_verdict_follows_the_figures(verdicts, words):
@@ -286,11 +292,11 @@ def test_attributions_look_right_everywhere():
     shown = flat(out.getvalue())
     page = html.to_html(e)
     for text in (shown, flat("".join(Page(page).texts))):
-        assert "Attribution is what the method gives the unit: its share of the answer" in text
+        assert "the share of the answer that the method gives the word" in text
         assert "±" not in text
         assert "importance" not in text.lower()
     figure = plots.plot(e)
-    assert "attribution: what the method" in figure.axes[0].get_xlabel()
+    assert "attribution: the share of the answer" in figure.axes[0].get_xlabel()
     assert plots.plot(by("slalom")).axes[0].get_xlabel().startswith("value")
 
 

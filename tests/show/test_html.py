@@ -97,10 +97,20 @@ def test_policy_allows_just_this_script(review):
 
 def test_says_what_how_well_and_how_sure(review):
     text = "".join(Page(html.to_html(review)).texts)
-    for words in ("positive", "97.1 %", "R² 0.93", "Very good", "Settings and versions", "2.13.0"):
+    for words in (
+        "positive",
+        "97.1 %",
+        "Mostly because of",
+        "R² 0.93",
+        "very well",
+        "cost of 121 full passes",
+        "Settings and versions",
+        "2.13.0",
+    ):
         assert words in text
     page = html.to_html(review)
-    assert 'title="linear +7.62 ± 0.66 · value +3.10 ± 0.30 · importance +0.90 ± 0.12"' in page
+    tip = 'title="contribution +0.86 ± 0.12 · value +3.10 ± 0.30 · importance +0.90 ± 0.12"'
+    assert tip in page
     assert page.count('class="piste-plane"') == 2
 
 
@@ -126,13 +136,13 @@ def test_additive_scores_need_no_plane(additive):
     page = html.to_html(additive)
     assert "<svg" not in page
     assert "attribution" in page
-    assert "A score above 0 speaks for positive" in page
+    assert "Above 0 it speaks for positive, below 0 it speaks against positive" in page
 
 
 def test_class_wise_scores_are_offered_by_class(classwise):
     page = html.to_html(classwise)
     assert page.count("<option") == 4 * 4 + 1  # importance is shared by the classes
-    assert "linear, class 0" in page
+    assert "contribution, class 0" in page
     assert "Scores of class 3" in page
 
 
@@ -151,7 +161,7 @@ def test_unknown_scores_still_make_a_page(make, three):
     scores["value"][0] = np.nan
     page = html.to_html(make(three.input, scores=scores))
     assert "NaN" not in Page(page).scripts[0]
-    assert page.count('class="piste-dot"') == 4  # two of three units, on two planes
+    assert page.count('class="piste-dot') == 4  # two of three units, on two planes
 
 
 def test_written_whole_or_refused(review, tmp_path):

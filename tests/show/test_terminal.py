@@ -22,13 +22,13 @@ def printed(e: Explanation, width: int = 100, colours: str | None = None) -> str
 
 def test_says_what_how_well_and_which_words(review):
     shown = printed(review)
-    for words in ("positive (97.1 %)", "log-odds of 'positive'", "R² 0.93", "Very good", "slalom"):
+    for words in ("positive, 97.1 %", "log-odds of 'positive'", "R² 0.93", "very well", "slalom"):
         assert words in shown
     assert "wonderful+++" in shown
     assert "awful---" in shown
     assert "didn't ×2" in shown
     assert "+3.10 ± 0.30" in shown
-    assert "Importance is its weight" in shown
+    assert "its log-weight against the other words" in shown
 
 
 def test_colours_replace_signs(review):
@@ -65,16 +65,16 @@ def test_other_methods_pairs_classes_and_unknown_errors(additive, pair, classwis
 
 def test_unbounded_errors_are_told(make, review):
     errors = {name: np.array(array) for name, array in review.errors.items()}
-    errors["linear"][0] = np.inf
+    errors["contribution"][0] = np.inf
     shown = printed(make(review.input, errors=errors))
-    assert "Nothing was asked about 1 of 60 units" in shown
+    assert "Nothing was asked about 1 of 60 words" in shown
 
 
 def test_cut_texts_and_bad_fits_are_told(long, make):
     assert "last 388 tokens were cut off" in " ".join(printed(long).split())
     windows = make("a b c", settings={"input": {"long": "windows"}})
     assert "read in windows" in printed(windows)
-    assert "don't rely" in printed(make("a b c", fidelity=Fidelity(0.2, 1.0, 50)))
+    assert "do not rely" in printed(make("a b c", fidelity=Fidelity(0.2, 1.0, 50)))
 
 
 def test_long_texts_are_shortened(long):

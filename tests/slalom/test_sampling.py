@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from piste.slalom.sampling import SAMPLERS, draw
+from piste.slalom.sampling import SAMPLERS, alone, draw
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -30,6 +30,9 @@ def test_sizes() -> None:
     assert min(sizes["deletion"]) >= 95
     assert np.histogram(sizes["subsets"], bins=5, range=(0, 100))[0].min() > 60
     assert min(sizes["mix"]) <= 3 < 50 < max(sizes["mix"])
+    assert min(sizes["log"]) == 2
+    assert max(sizes["log"]) > 90
+    assert np.histogram(np.log(sizes["log"]), bins=4)[0].min() > 70
 
 
 @pytest.mark.parametrize("sampler", ["short", "subsets", "mix"])
@@ -40,3 +43,11 @@ def test_units_come_up_equally_often(sampler: str) -> None:
 
 def test_few_units_are_exhausted_not_repeated() -> None:
     assert len(draw("subsets", 4, 1000, np.random.default_rng(0))) == 14
+
+
+def test_every_type_is_asked_alone_or_a_fair_sample() -> None:
+    types = np.array([0, 1, 0, 2, 3])
+    rng = np.random.default_rng(0)
+    assert [q.tolist() for q in alone(types, 9, rng)] == [[0], [1], [3], [4]]
+    drawn = np.concatenate([np.concatenate(alone(np.arange(20), 5, rng)) for _ in range(200)])
+    assert np.bincount(drawn, minlength=20).min() > 25

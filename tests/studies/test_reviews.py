@@ -37,6 +37,8 @@ def test_balanced_texts_come_once(tmp_path: Path) -> None:
     chosen = balanced(path, "train", 4, seed=0)
     assert sorted(one.label for one in chosen) == [0, 0, 1, 1]
     assert len(balanced(path, "train", None, seed=0)) == 8
+    with pytest.raises(PisteError, match="no split 'validation': expected one of test, train"):
+        balanced(path, "validation", 4, seed=0)
 
 
 @pytest.mark.slow

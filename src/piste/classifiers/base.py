@@ -90,20 +90,6 @@ class Classifier(ABC):
         """A white box's own inputs for the whole of a subject, one row, by the model's names."""
         raise NotImplementedError
 
-    def why_no_slopes(self, subject: Subject) -> str | None:
-        """Why :meth:`slopes` can't be asked about this subject; None if it can."""
-        return "it only gives answers"
-
-    def slopes(
-        self, questions: Sequence[Question], target: Target
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-        """Logits of one batch, and for every question the slope of the target at its tokens.
-
-        See :mod:`piste.classifiers.slopes`; NaN where a token's slope does not tell what its
-        removal would do. Called within :meth:`session`, never where :meth:`why_no_slopes` objects.
-        """
-        raise NotImplementedError
-
     def fingerprint(self) -> str | None:
         """A text that is another one if answers might be; None if that can't be known."""
         return None

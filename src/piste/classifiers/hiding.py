@@ -57,11 +57,6 @@ class HidingSubject(Subject):
         seen = kept[:, self.token_units]
         return [[(self._question(row), 1.0)] for row in seen]
 
-    def owners(self, sequence: Sequence1D) -> NDArray[np.int64]:
-        kept = np.zeros(len(self.units) + 1, dtype=bool)
-        kept[self.check(sequence)] = True
-        return np.where(kept[self.token_units], self.token_units, -1)
-
     def _question(self, seen: NDArray[np.bool_]) -> Question:
         if seen.all():
             return self._whole

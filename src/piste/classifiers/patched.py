@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,19 +12,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from piste.classifiers.dropping import FAILURES, GivenTokens, Place
+from piste.classifiers.key_bias import HIDDEN, NoAttentionError, is_hidden, run_biased
 from piste.classifiers.lean import FirstRow, lean_twin
-from piste.classifiers.slopes import (
-    HIDDEN,
-    NoSlopesError,
-    constant_twin,
-    is_hidden,
-    run_biased,
-    slopes_of,
-)
 from piste.runtimes.twins import twin_of
-
-if TYPE_CHECKING:
-    from piste.target import Target
 
 _SAME = 2e-5
 _TRIED_PATCHES = (24, 13, 3)  # enough to see whether two ways to compute are the same
@@ -61,7 +50,6 @@ class TokenRunner:
         self._values = values
         self._module = twin_of(model)
         self._given = GivenTokens(self._module, place.path)
-        self._steep: GivenTokens | None = None
 
     @property
     def patches(self) -> slice:
@@ -80,27 +68,6 @@ class TokenRunner:
             run = partial(self._given.logits, tokens, self._values)
             answers |= zip(numbers, run() if bias is None else run_biased(run, bias), strict=True)
         return torch.stack([answers[number] for number in range(len(rows))])
-
-    def slopes(
-        self, rows: Sequence[Row], target: Target
-    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Logits of rows in order, and for each the slopes of the target at its tokens."""
-        if self._steep is None:
-            self._steep = GivenTokens(constant_twin(self._module), self.place.path)
-        logits: dict[int, torch.Tensor] = {}
-        slopes: dict[int, torch.Tensor] = {}
-        for numbers in self._groups(rows):
-            tokens, bias = _batch([rows[number] for number in numbers])
-            bias = torch.zeros(tokens.shape[:2], device=tokens.device) if bias is None else bias
-            run = partial(self._steep.logits, tokens, self._values)
-            some, found = slopes_of(run, bias, target)
-            logits |= zip(numbers, some, strict=True)
-            slopes |= {
-                number: own[: rows[number].length]
-                for number, own in zip(numbers, found, strict=True)
-            }
-        every = range(len(rows))
-        return torch.stack([logits[n] for n in every]), [slopes[n] for n in every]
 
     def _groups(self, rows: Sequence[Row]) -> list[list[int]]:
         """Numbers of rows that go together."""
@@ -125,7 +92,7 @@ class TokenRunner:
         self.pads = True
         try:
             self.pads = agrees()
-        except (*FAILURES, NoSlopesError):
+        except (*FAILURES, NoAttentionError):
             self.pads = False
         plain = self._module, self._given
 
@@ -166,7 +133,7 @@ class TokenRunner:
         )
         try:
             hidden = is_hidden(run, other, torch.zeros(1, len(tokens), device=tokens.device), place)
-        except NoSlopesError as reason:
+        except NoAttentionError as reason:
             return str(reason)
         except (*FAILURES, NotImplementedError) as problem:
             return f"it failed when its attention was changed ({problem})"

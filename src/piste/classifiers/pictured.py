@@ -50,10 +50,6 @@ class ImageSubject(Subject):
     """
 
     only_drops = True
-    # Measured on piste:fashion and an ImageNet ViT: with as many questions, slopes make the fit
-    # worse. Patches stand in for each other, so that attention turned away from one of them a
-    # little says nothing of what happens without it.
-    slopes_mislead = "patches of a picture stand in for each other, so slopes tell little"
 
     def __init__(
         self,
@@ -103,13 +99,6 @@ class ImageSubject(Subject):
         if self.removal == "delete" and self.token_units is not None:
             length = int(np.count_nonzero(kept[self.token_units]))
         return Question(self._key + how + np.packbits(kept).tobytes(), length, (self, kept))
-
-    def owners(self, sequence: Sequence1D) -> NDArray[np.int64]:
-        assert self.token_units is not None
-        kept = self._kept(sequence)[self.token_units]
-        if self.removal == "delete":
-            return self.token_units[kept]
-        return np.where(kept, self.token_units, -1)
 
     def tree(self) -> NDArray[np.float64]:
         """Neighbours are units whose middles lie near each other."""

@@ -19,7 +19,6 @@ from piste.classifiers.hiding import HidingSubject
 from piste.classifiers.inside import Inside, TextInside
 from piste.classifiers.limits import longest_sequence
 from piste.classifiers.padding import (
-    ALONE,
     RIGHT,
     Batch,
     PaddedRunner,
@@ -30,7 +29,6 @@ from piste.classifiers.padding import (
 from piste.classifiers.prefix_plan import Group, share
 from piste.classifiers.prefixes import PrefixRunner
 from piste.classifiers.session import asking
-from piste.classifiers.slopes import NoSlopesError, SlopeRunner
 from piste.classifiers.tokenized import TokenClassifier, TokenSubject
 from piste.errors import PisteError, is_out_of_memory
 from piste.runtimes.twins import twin_of
@@ -74,10 +72,6 @@ class TextClassifier(TokenClassifier):
         self._backend = Backend(model, runtime, tolerance, lean)
         self._prefixes: PrefixRunner | None = None
         self._bare_frame: bool | None = None
-        self._slopes: SlopeRunner | None = None
-        self._no_slopes: str | None = None  # not known yet; empty if there is nothing against them
-        self._reads_last = False
-        self._vocabulary = _vocabulary(model)
         # The model's own pad id counts, not the tokenizer's: decoders look for it when they pool.
         pad = getattr(self.config.get_text_config(), "pad_token_id", None)
         self._runner = PaddedRunner(
@@ -85,7 +79,7 @@ class TextClassifier(TokenClassifier):
             pad=pad if isinstance(pad, int) and pad >= 0 else None,
             side=getattr(tokenizer, "padding_side", "right"),
             positions="position_ids" in self._accepted,
-            vocabulary=self._vocabulary,
+            vocabulary=_vocabulary(model),
         )
 
     @property
@@ -184,68 +178,6 @@ class TextClassifier(TokenClassifier):
         arrays = self._inputs(pad_rows([question], RIGHT, self._runner.pad))  # no row is padded
         return {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
 
-    def why_no_slopes(self, subject: Subject) -> str | None:
-        if not subject.fits:
-            return "the text is longer than it reads at once"
-        if self._backend.name != "torch":
-            return f"runtime={self._backend.name!r} has no gradients"
-        if len(subject) < 2:  # never remembered: a longer input will tell
-            return "one unit can't be hidden from others"
-        if self._no_slopes is None:
-            assert isinstance(subject, (TokenSubject, HidingSubject))
-            with self.session():
-                self._no_slopes = self._try_slopes(subject)
-        return self._no_slopes or None
-
-    def _try_slopes(self, subject: TokenSubject | HidingSubject) -> str:
-        """Whether hiding a token's key hides the token, tried on the input itself."""
-        ((question, _),) = subject.encode(subject.whole)
-        own = np.flatnonzero(subject.token_units >= 0)
-        middle, last = int(own[(len(own) - 1) // 2]), len(question.payload[0]) - 1
-        inputs = self._inputs(pad_rows([question], RIGHT, self._runner.pad))
-        other = unused_id([question.payload[0]])
-        other = other if self._vocabulary is None or other < self._vocabulary else 0
-        try:
-            runner = self._slope_runner(self.model)
-            if not runner.hides(inputs, None, middle, other):
-                return "a token that is hidden from attention still matters in it"
-            self._reads_last = not runner.hides(inputs, None, last, other)
-        except NoSlopesError as reason:
-            return str(reason)
-        except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as problem:
-            return f"it failed when its attention was changed ({problem})"
-        return ""
-
-    def _slope_runner(self, module: Any) -> SlopeRunner:
-        if self._slopes is None or not self._slopes.is_for(module):
-            self._slopes = SlopeRunner(module)
-        return self._slopes
-
-    def slopes(
-        self, questions: Sequence[Question], target: Target
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-        layout = self._runner.layout or ALONE
-        together = layout.side is not None and not any(map(hides, questions))
-        logits: dict[int, NDArray[np.float64]] = {}
-        slopes: dict[int, NDArray[np.float64]] = {}
-        for numbers in _groups(questions, together, alone=layout.alone):
-            some = [questions[number] for number in numbers]
-            batch = pad_rows(some, layout, self._runner.pad)
-            lean = None if batch.hiding else self._backend.module
-            pad = batch.pad if self._runner.pad is None and len(some) > 1 else None
-            runner = self._slope_runner(lean or self.model)
-            rows, found = runner.slopes(self._inputs(batch), pad, target)
-            rows = check_logits(rows, len(some), self.model)
-            for row, number in enumerate(numbers):
-                logits[number] = rows[row].to(torch.float64).cpu().numpy()
-                width = questions[number].length
-                own = found[row, -width:] if layout.side == "left" else found[row, :width]
-                slopes[number] = own.to(torch.float64).cpu().numpy()
-                if self._reads_last:  # it reaches the head past all keys
-                    slopes[number][-1] = np.nan
-        every = range(len(questions))
-        return np.array([logits[n] for n in every]), [slopes[n] for n in every]
-
     def fingerprint(self) -> str:
         versions = {name: version(name) for name in ("torch", "transformers")}
         how = {"runtime": self._backend.name, "device": self.device.type, **versions}
@@ -304,18 +236,6 @@ def _continued(
             continue
         batch = [questions[number] for number in group.rows.tolist()]
         yield batch, logits.to(torch.float64).cpu().numpy()
-
-
-def _groups(questions: Sequence[Question], together: bool, alone: bool) -> list[list[int]]:
-    """Numbers of questions that can share a batch: all, those of a length, or none."""
-    if together:
-        return [list(range(len(questions)))]
-    if alone:
-        return [[number] for number in range(len(questions))]
-    by_length: dict[int, list[int]] = {}
-    for number, question in enumerate(questions):
-        by_length.setdefault(question.length, []).append(number)
-    return list(by_length.values())
 
 
 def _is_special(question: Question) -> bool:

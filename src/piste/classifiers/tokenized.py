@@ -233,12 +233,6 @@ class TokenSubject(Subject):
     def encode(self, sequence: Sequence1D) -> Parts:
         return self.encode_all([sequence])[0]
 
-    def owners(self, sequence: Sequence1D) -> NDArray[np.int64]:
-        indices = self.check(sequence)
-        rows, lengths = np.zeros(len(indices), dtype=IDS), np.array([len(indices)])
-        pieces = self._with_frame(indices, rows, lengths)
-        return np.repeat(np.where(pieces < len(self.units), pieces, -1), self._piece_sizes[pieces])
-
     def _encode_long(self, sequence: NDArray[np.int64]) -> Parts:
         """A sequence with more tokens than the model reads: in windows, if that was chosen."""
         slots: list[list[int]] = [[] for _ in range(len(self._frame) - 1)]

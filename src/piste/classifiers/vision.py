@@ -234,22 +234,6 @@ class ImageClassifier(PictureClassifier):
         assert isinstance(subject, ImageSubject)
         return {"pixel_values": self._values(subject.picture.pixels[None])}
 
-    def why_no_slopes(self, subject: Subject) -> str | None:
-        assert isinstance(subject, ImageSubject)
-        if subject.token_units is None:
-            return "removed parts of the picture are painted over, not hidden from attention"
-        with self.session():
-            return self._sight(subject.picture).unhidden or None
-
-    def slopes(
-        self, questions: Sequence[Question], target: Target
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-        runner, rows = self._rows(questions)
-        logits, slopes = runner.slopes(rows, target)
-        return logits.to(torch.float64).cpu().numpy(), [
-            own.to(torch.float64).cpu().numpy() for own in slopes
-        ]
-
     # -- telling -------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:

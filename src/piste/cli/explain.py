@@ -28,12 +28,20 @@ def explain(
     seconds: Annotated[
         float | None, typer.Option(help="slalom: ask for about so long, instead of samples.")
     ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            help="slalom: auto (default), additive, mixed, softmax, or paper for SLALOM as "
+            "published."
+        ),
+    ] = None,
     sampler: Annotated[
-        str | None, typer.Option(help="slalom: mix, subsets, short or deletion.")
+        str | None, typer.Option(help="slalom: log (default), mix, subsets, short or deletion.")
     ] = None,
     solver: Annotated[str | None, typer.Option(help="slalom: newton, sgd or analytic.")] = None,
     share: Annotated[
-        str | None, typer.Option(help="slalom: one pair of scores per type or per occurrence.")
+        str | None,
+        typer.Option(help="slalom: the same scores for equal units (type), or not (occurrence)."),
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="Any other option of the method, as steps=100.")
@@ -47,8 +55,8 @@ def explain(
     given = Given(text, file, image, pair)
     outs = common.check_outs(out, tables=True)
     piste = common.start()
-    options: dict[str, Any] = {"sampler": sampler, "solver": solver, "share": share}
-    options["seconds"] = seconds
+    options: dict[str, Any] = {"form": form, "sampler": sampler, "solver": solver}
+    options |= {"share": share, "seconds": seconds}
     options = {name: value for name, value in options.items() if value is not None}
     options |= common.read_options(option or [])
     # Names are checked inside, with a sentence for the user.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ def vocabulary(
     model: common.Model = "piste:reviews",
     target: common.Target = None,
     documents: Annotated[int, typer.Option(help="How many documents to ask about.")] = 2000,
-    questions: Annotated[int, typer.Option(help="Questions about each of them.")] = 3,
+    questions: Annotated[int, typer.Option(help="Questions about each of them.")] = 12,
     units: common.Units = None,
     text_column: Annotated[str, typer.Option(help="The column with the texts.")] = "text",
     seed: common.Seed = 0,
@@ -31,7 +32,7 @@ def vocabulary(
     page: common.Page = None,
     as_json: common.AsJson = False,
 ) -> None:
-    """Fit one SLALOM to a whole corpus: a value and an importance for every word in it."""
+    """Fit one surrogate to a whole corpus: an effect and a value for every word in it."""
     if not out.resolve().parent.is_dir():
         raise PisteError(f"The folder of {str(out)!r} is not there: make it, or name another file.")
     common.start()
@@ -56,6 +57,7 @@ def vocabulary(
     rows = ranked(found)
     if as_json:
         about = {name: found.about[name] for name in ("target", "documents", "questions", "r2")}
+        about["mixing"] = vars(found.mixing)
         typer.echo(json.dumps({"file": str(out), "words": len(found), **about, **rows}))
         return
     _show(found, rows)
@@ -76,22 +78,22 @@ def ranked(found: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def _show(found: Any, rows: dict[str, list[dict[str, Any]]]) -> None:
-    about = found.about
+    about, weighed = found.about, found.mixing.told
     common.out.print(
         f"{len(found):,} words of {about['documents']:,} documents, {about['questions']:,} "
-        f"questions; R² {about['r2']:.2f} on documents it was not fitted to",
+        f"questions; R² {about['r2']:.2f} on documents it was not fitted to; mixing "
+        f"{found.mixing.value:.2f}" + ("" if weighed else ": weights are not determined"),
         highlight=False,
     )
+    names = ("effect", "value", *(["importance"] if weighed else []))
     for side, chosen in rows.items():
-        columns = ("effect", "alone", "value", "importance", "documents")
-        shown = Table(f"{side} the {about['target']}", *columns)
+        shown = Table(f"{side} the {about['target']}", *names, "documents")
         for row in chosen:
-            shown.add_row(
-                row["word"].replace("[", "\\["),
-                f"{row['effect']:+.2f} ± {row['effect_error']:.2f}",
-                f"{row['alone']:+.2f}",
-                f"{row['value']:+.1f}",
-                f"{row['importance']:+.1f}",
-                str(row["documents"]),
-            )
+            numbers = [f"{row[name]:+.2f}{_error(row[f'{name}_error'])}" for name in names]
+            shown.add_row(row["word"].replace("[", "\\["), *numbers, str(row["documents"]))
         common.out.print(shown)
+
+
+def _error(error: float) -> str:
+    """Files of earlier versions have no error of a value."""
+    return f" ± {error:.2f}" if math.isfinite(error) else ""

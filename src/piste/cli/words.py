@@ -60,14 +60,19 @@ def words(
 def _show(title: str, rows: list[Any]) -> None:
     if not rows:
         return
-    shown = Table("word", "effect", "95 %", "value", "importance", "documents", title=title)
+    more = [
+        name
+        for name in ("value", "importance")
+        if any(getattr(row, name) is not None for row in rows)
+    ]
+    shown = Table("word", "effect", "95 %", *more, "documents", title=title)
     for row in rows:
+        numbers = [getattr(row, name) for name in more]
         shown.add_row(
             row.word.replace("[", "\\["),
             f"{row.effect:+.3g}",
             f"{row.low:+.3g} to {row.high:+.3g}" if row.error > 0 else "",
-            "" if row.value is None else f"{row.value:+.3g}",
-            "" if row.importance is None else f"{row.importance:+.2f}",
+            *("" if number is None else f"{number:+.3g}" for number in numbers),
             str(row.documents),
         )
     common.out.print(shown)

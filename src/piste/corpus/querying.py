@@ -23,7 +23,7 @@ READY: Mapping[str, tuple[str, str]] = {
         "FROM documents ORDER BY documents.probability LIMIT 20",
     ),
     "poor": (
-        "documents whose explanation foretells the model worst",
+        "documents whose explanation predicts the model worst",
         "SELECT document, predicted, round(r2, 3) AS r2, units, text[:80] AS text "
         "FROM documents WHERE r2 IS NOT NULL ORDER BY documents.r2 LIMIT 20",
     ),

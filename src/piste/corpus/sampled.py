@@ -17,6 +17,7 @@ from piste.errors import PisteError
 from piste.methods.base import check_count
 from piste.subject import Subject
 from piste.vocabulary import Vocabulary, fit_vocabulary
+from piste.vocabulary.fitting import QUESTIONS
 
 
 class _Documents(Progress):
@@ -30,14 +31,14 @@ def vocabulary(
     *,
     target: int | str | None = None,
     documents: int = 2000,
-    questions: int = 3,
+    questions: int = QUESTIONS,
     units: Any = None,
     columns: Columns | None = None,
     seed: int = 0,
     runtime: str = "torch",
     progress: ProgressOption = None,
 ) -> Vocabulary:
-    """One SLALOM for the words of a corpus, from a sample of its documents drawn by the seed."""
+    """One surrogate for the words of a corpus, from a sample of its documents drawn by the seed."""
     check_count("documents", documents)
     check_count("questions", questions)
     plan = Plan(str(input), model, columns or Columns(), runtime=runtime)

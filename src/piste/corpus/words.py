@@ -13,7 +13,6 @@ from scipy.stats import t as student
 from piste.corpus.querying import connected, query_rows
 from piste.errors import PisteError
 from piste.vocabulary import Vocabulary
-from piste.vocabulary.fitting import GROUPS
 
 LEAST = 5
 """A word in fewer documents says little about the corpus."""
@@ -34,6 +33,7 @@ class Word:
     """Standard error of the effect, over documents."""
     value: float | None = None
     importance: float | None = None
+    """None where weights are not determined: the mixing does not stand out from 0."""
     freedom: int | None = None
     """Degrees of freedom of the error; None: one less than there are documents."""
 
@@ -91,21 +91,28 @@ def _steady(number: float | None) -> float | None:
 
 
 def _usual_score(connection: Any, columns: set[str]) -> str:
-    """A score in the target's own numbers, or else the one that ranks.
-
-    Linear scores of SLALOM have a scale of their own in every text.
-    """
+    """A score in the target's own numbers, or else the one that ranks."""
     if "shapley" in columns:
         return "shapley"
     row = connection.execute("SELECT about ->> 'ranking' FROM documents LIMIT 1").fetchone()
-    return "linear" if row is None else str(row[0])
+    return "contribution" if row is None else str(row[0])
+
+
+_WEIGHED = """
+    CAST(about -> 'surrogate' -> 'mixing' ->> 'value' AS DOUBLE)
+    > greatest(2 * CAST(about -> 'surrogate' -> 'mixing' ->> 'error' AS DOUBLE), 0.02)
+"""
+"""Whether a document's weights are determined, as :class:`piste.surrogates.Mixing` has it; results
+of earlier versions have no mixing."""
 
 
 def _sql(score: str, by: str | None, columns: set[str]) -> str:
     """One row per word, target and slice; every document counts once."""
     slice_of = "NULL" if by is None else f'CAST("{by}" AS VARCHAR)'
     both = {"value", "importance"} <= columns
-    extra = "avg(sign * units.value) AS v, avg(importance) AS s" if both else "NULL AS v, NULL AS s"
+    extra = "NULL AS v, NULL AS s"
+    if both:
+        extra = "avg(sign * units.value) AS v, avg(importance) FILTER (weighed) AS s"
     return f"""
         WITH told AS (
             SELECT document, {slice_of} AS slice,
@@ -114,6 +121,7 @@ def _sql(score: str, by: str | None, columns: set[str]) -> str:
                    about -> 'target' ->> 'kind' AS kind, target,
                    kind = 'class' AND json_array_length(labels) = 2 AS two,
                    CASE WHEN two AND index = 0 THEN -1 ELSE 1 END AS sign,
+                   coalesce({_WEIGHED}, true) AS weighed,
                    CASE WHEN two THEN 'log-odds of ''' || (labels ->> 1) || '''' ELSE target END
                        AS aim
             FROM documents
@@ -228,9 +236,19 @@ def from_vocabulary(vocabulary: Vocabulary, least: int = LEAST) -> list[Word]:
     table = vocabulary.table()
     columns = ("word", "documents", "effect", "effect_error", "value", "importance")
     rows = zip(*(table[name] for name in columns), strict=True)
-    target = str(vocabulary.about["target"])
+    target, weighed = str(vocabulary.about["target"]), vocabulary.mixing.told
     return [
-        Word(word, target, None, documents, effect, error, value, importance, GROUPS - 1)
+        Word(
+            word,
+            target,
+            None,
+            documents,
+            effect,
+            error,
+            value,
+            importance if weighed else None,
+            vocabulary.freedom,
+        )
         for word, documents, effect, error, value, importance in rows
         if documents >= least
     ]

@@ -17,7 +17,6 @@ from piste.engine.memory import give_back
 from piste.engine.progress import Progress
 from piste.errors import PisteError, is_out_of_memory
 from piste.subject import Parts, Question, Sequence1D, Subject
-from piste.target import Target
 
 Job: TypeAlias = tuple[Subject, Sequence[Sequence1D]]
 Key: TypeAlias = bytes | str
@@ -25,8 +24,6 @@ Row: TypeAlias = NDArray[np.float64]
 
 # Longer questions than this hardly ever come up in two different inputs.
 _RECURS = 16
-# What a backward pass keeps takes some times the memory of an answer.
-_SLOPES_COST = 2
 # Answers are handed to the persistent cache at least this often, so that a kill costs little.
 _SAVE_EVERY = 2.0
 
@@ -49,7 +46,7 @@ class Engine:
         self.asked = 0
         """How many questions went to the model."""
         self._answers: dict[Key, Row] = {}
-        self._used: dict[int, set[Key]] = {}
+        self._used: dict[int, dict[Key, int]] = {}
         self._pace = pace_of(classifier)
         self._cache = cache
         self._fingerprint = _fingerprint(classifier) if cache is not None else ""
@@ -59,6 +56,12 @@ class Engine:
     def calls(self, subject: Subject) -> int:
         """How many distinct questions a subject needed so far, shared ones included."""
         return len(self._used.get(id(subject), ()))
+
+    def spent(self, subject: Subject) -> tuple[int, float]:
+        """Distinct questions of a subject, and their tokens in passes over the whole input."""
+        whole = sum(question.length for question, _ in subject.encode(subject.whole))
+        tokens = sum(self._used.get(id(subject), {}).values())
+        return self.calls(subject), tokens / max(whole, 1)
 
     def forget(self, subjects: Sequence[Subject]) -> None:
         """These subjects are done: keep only those answers that other inputs may need too."""
@@ -73,50 +76,12 @@ class Engine:
         fresh: dict[Key, Question] = {}
         for (subject, _), sequences in zip(jobs, encoded, strict=True):
             keys = {question.key: question for parts in sequences for question, _ in parts}
-            self._used.setdefault(id(subject), set()).update(keys)
+            self._used.setdefault(id(subject), {}).update(
+                {key: question.length for key, question in keys.items()}
+            )
             fresh |= {key: one for key, one in keys.items() if key not in self._answers}
         self._answer(self._not_in_cache(fresh))
         return [self._collect(sequences) for sequences in encoded]
-
-    def ask_slopes(
-        self, subject: Subject, sequences: Sequence[Sequence1D], target: Target
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Logits, and the slopes of the target at the units: questions × units.
-
-        A unit's slope is the sum over its tokens; 0 where it is absent, NaN where it has none.
-        """
-        questions = [parts[0][0] for parts in subject.encode_all(sequences)]
-        slopes = np.zeros((len(questions), len(subject)))
-        self.progress.plan(len(questions))
-        self._used.setdefault(id(subject), set()).update(one.key for one in questions)
-        order = sorted(range(len(questions)), key=lambda number: questions[number].length)
-        try:
-            with self.classifier.session():
-                while order:
-                    longest = questions[order[-1]].length
-                    size = max(self.classifier.budget // (_SLOPES_COST * longest), 1)
-                    order, numbers = order[:-size], order[-size:]
-                    batch = [questions[number] for number in numbers]
-                    for number, own in zip(numbers, self._slopes(batch, target), strict=True):
-                        units = subject.owners(sequences[number])
-                        real = units >= 0
-                        np.add.at(slopes[number], units[real], own[real])
-        finally:
-            self._save()
-            give_back()
-        return np.array([self._answers[one.key] for one in questions]), slopes
-
-    def _slopes(self, batch: list[Question], target: Target) -> list[NDArray[np.float64]]:
-        """Ask one batch, in halves if it does not fit into memory."""
-        try:
-            rows, slopes = self.classifier.slopes(batch, target)
-        except (MemoryError, RuntimeError) as problem:
-            if not is_out_of_memory(problem):
-                raise
-            first, second = self._halves(batch)
-            return self._slopes(first, target) + self._slopes(second, target)
-        self._take(batch, rows)
-        return slopes
 
     def _collect(self, sequences: list[Parts]) -> NDArray[np.float64]:
         rows = []

@@ -15,8 +15,8 @@ _NAMED = re.compile(r"(?P<name>\w+)(?:\[(?P<options>[^\[\]]*)\])?")
 def split_names(text: str) -> list[str]:
     """Names with commas between them, which may also stand within brackets.
 
-    >>> split_names("slalom[sampler=short,samples=100]:value, lime")
-    ['slalom[sampler=short,samples=100]:value', 'lime']
+    >>> split_names("slalom[form=paper,samples=100]:value, lime")
+    ['slalom[form=paper,samples=100]:value', 'lime']
     """
     return [name.strip() for name in _COMMA.split(text) if name.strip()]
 

@@ -58,7 +58,7 @@ def judge(
     Every input is bound to the classifier anew, cut as it was explained, and the questions of
     all metrics and explanations are asked together, none twice. ``score`` names what ranks the
     units if it isn't the explanation's own ranking; several scores give several rows, and
-    ``{"slalom": ["value", "linear"]}`` chooses them by method. ``rationales`` holds a mask of
+    ``{"slalom": ["value", "contribution"]}`` chooses them by method. ``rationales`` holds a mask of
     marked units (see :func:`~piste.evaluation.rationale_units`) or None per explanation,
     ``examples`` their names; without it, different inputs are numbered. Every row also has the
     explanation's own ``seconds`` and ``calls``.

@@ -11,7 +11,6 @@ import numpy as np
 from piste.classifiers.inside import Inside
 from piste.errors import PisteError, shorten
 from piste.methods.base import (
-    Floats,
     Method,
     Solution,
     Task,
@@ -24,6 +23,7 @@ from piste.methods.conversation import Conversation, Game, Masks
 from piste.slalom import sampling
 from piste.subject import Sequence1D
 from piste.surrogates import AdditiveSurrogate
+from piste.types import Floats
 
 _MOST_STAND_INS = 8
 

@@ -12,7 +12,8 @@ import torch
 from piste.classifiers.inside import Inside
 from piste.classifiers.tracing import Trace, traces
 from piste.methods.additive import Found, InsideMethod
-from piste.methods.base import Floats, Task
+from piste.methods.base import Task
+from piste.types import Floats
 
 PerUnit: TypeAlias = tuple[Floats, dict[str, Any]]
 

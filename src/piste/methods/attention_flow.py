@@ -15,7 +15,8 @@ from piste.classifiers.tracing import Trace
 from piste.errors import PisteError
 from piste.methods.attention_base import AttentionMethod, PerUnit
 from piste.methods.attention_maps import layer_maps, with_residual
-from piste.methods.base import Floats, check_count
+from piste.methods.base import check_count
+from piste.types import Floats
 
 _SCALE = 2**28
 """Capacities are whole numbers for the solver; sums of them must stay below 2³¹."""

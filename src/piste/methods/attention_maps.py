@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from piste.classifiers.tracing import Layer, Trace
-from piste.methods.base import Floats
+from piste.types import Floats
 
 GRADIENTS = ("none", "relu", "signed")
 LAYERS = ("mean", "last")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from piste.errors import PisteError
@@ -16,8 +15,8 @@ from piste.explanation import Fidelity
 from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
 from piste.target import Target
+from piste.types import Floats, Ints
 
-Floats = NDArray[np.float64]
 Counts: TypeAlias = csr_array
 """Questions × types; most questions hold few of them."""
 
@@ -33,35 +32,25 @@ class Task:
     rng: np.random.Generator
     sequences: list[Sequence1D] = field(default_factory=list)
     logits: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    slopes: Floats | None = None
-    """Slopes at the units (questions × units) where they were asked for, NaN elsewhere."""
     memory: dict[str, Any] = field(default_factory=dict)
     """A method's own notes between planning and solving."""
     passes: int = 0
     """Forward passes made inside the model, beside the questions asked."""
 
-    def learn(
-        self, sequences: Sequence[Sequence1D], logits: Floats, slopes: Floats | None = None
-    ) -> None:
+    def learn(self, sequences: Sequence[Sequence1D], logits: Floats) -> None:
         """Add answers to what is known."""
-        if slopes is not None or self.slopes is not None:
-            width = len(self.subject)
-            before = np.full((len(self.sequences), width), np.nan)
-            fresh = np.full((len(sequences), width), np.nan) if slopes is None else slopes
-            self.slopes = np.concatenate([before if self.slopes is None else self.slopes, fresh])
         self.sequences += sequences
         self.logits = np.concatenate([self.logits, logits]) if len(self.logits) else logits
 
     def clear(self) -> None:
         """Let go of what was asked, once it is solved: of many inputs it would fill the memory."""
         self.sequences, self.logits, self.memory = [], np.empty((0, 0)), {}
-        self.slopes = None
 
     def numbers(self) -> Floats:
         """The explained number(s) of every question asked, in order."""
         return self.target(self.logits)
 
-    def counts(self, types: NDArray[np.int64]) -> Counts:
+    def counts(self, types: Ints) -> Counts:
         """How often units of each type occur in each question asked, sparse."""
         lengths = [len(sequence) for sequence in self.sequences]
         filled = [sequence for sequence in self.sequences if len(sequence)]
@@ -69,10 +58,6 @@ class Task:
         rows = np.repeat(np.arange(len(lengths)), lengths)
         shape = (len(lengths), int(types.max()) + 1)
         return csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
-
-
-class WithSlopes(list[Sequence1D]):
-    """Questions whose answers are wanted with their slopes."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +114,14 @@ def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
         return Fidelity(float("nan"), float("nan"), len(answered))
     r2 = r_squared(expected, answered)
     mse = float(((expected - answered) ** 2).mean())
-    ranges = _ranges(expected, answered) if np.isfinite(r2) else ()
-    return Fidelity(r2, mse, len(answered), *ranges)
+    if not np.isfinite(r2):
+        return Fidelity(r2, mse, len(answered))
+    r2_range, mse_range = _ranges(expected, answered)
+    return Fidelity(r2, mse, len(answered), r2_range, mse_range)
 
 
 def r_squared(expected: Floats, answered: Floats) -> float:
-    """1 − Σ(y − ŷ)² / Σ(y − ȳ)²; of equal answers 1 if they are foretold exactly, else NaN."""
+    """1 − Σ(y − ŷ)² / Σ(y − ȳ)²; of equal answers 1 if they are predicted exactly, else NaN."""
     if len(answered) < 2:
         return float("nan")
     residual = float(((expected - answered) ** 2).sum())
@@ -171,21 +158,21 @@ def _ranges(expected: Floats, answered: Floats) -> tuple[tuple[float, float], ..
 
 
 def default_samples(distinct: int) -> int:
-    """How many questions to ask if the user does not say: four for every distinct unit.
+    """How many questions to ask if the user does not say: five for every distinct unit.
 
     >>> default_samples(10), default_samples(200), default_samples(5000)
-    (300, 800, 2000)
+    (300, 1000, 2000)
     """
-    return min(max(4 * distinct, 300), 2000)
+    return min(max(5 * distinct, 300), 2000)
 
 
 def held_out_share(share_of: int, total: int, n: int) -> int:
-    """A tenth of the questions is kept for the verdict, between 10 and 100 of them.
+    """An eighth of the questions is kept to measure fidelity, between 10 and 100 of them.
 
     Never more than half of the round, and where n units have few subsets, a quarter of those.
     """
     there_are = 2**n - 2 if n < 12 else total * 4
-    return min(max(share_of // 10, 10), 100, total // 2, there_are // 4)
+    return min(max(share_of // 8, 10), 100, total // 2, there_are // 4)
 
 
 def choose(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from piste.methods.base import Floats
-from piste.slalom.results import Fit
+from piste.types import Floats
 
 FIRST_ROUND = 128
 SETTLED_SCORES = 0.98
 SETTLED_R2 = 0.02
-SETTLED_ERROR = 0.05
 LEAST_ROUND = 8
 
 
@@ -39,9 +37,9 @@ class Budget:
         """Questions for the next round: as many again, as far as number and time allow."""
         return max(min(asked, self.most - asked, self._affordable(asked)), 0)
 
-    def look(self, found: Fit, scores: Floats, r2: float, asked: int) -> str | None:
+    def look(self, scores: Floats, r2: float, asked: int) -> str | None:
         """A reason to stop, or None; what was found is kept for the next look."""
-        self.stopped = self._reason(found, scores, r2, asked)
+        self.stopped = self._reason(scores, r2, asked)
         self._scores, self._r2 = scores, r2
         return self.stopped
 
@@ -53,17 +51,13 @@ class Budget:
         each = max((spent - self.fitting) / max(asked, 1), 1e-9)
         return int((self.seconds - spent - 1.5 * self.fitting) / each)
 
-    def _reason(self, found: Fit, scores: Floats, r2: float, asked: int) -> str | None:
+    def _reason(self, scores: Floats, r2: float, asked: int) -> str | None:
         if self._scores is not None:
             # Not of ranks: the order of the many units that hardly count never settles.
             moving = min(np.ptp(scores), np.ptp(self._scores)) > 0
             agreement = float(np.corrcoef(scores, self._scores)[0, 1]) if moving else 1.0
             if agreement >= SETTLED_SCORES and r2 - self._r2 < SETTLED_R2:
                 return f"scores settled (correlation {agreement:.3f} between rounds)"
-        errors = found.errors["value"][found.active]
-        spread = float(np.std(found.values[found.active])) or 1.0
-        if float(np.median(errors)) < SETTLED_ERROR * spread:
-            return "errors settled (small against the spread of the values)"
         if asked >= self.most:
             return f"cap of {self.most} questions reached"
         if self._affordable(asked) < LEAST_ROUND:

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from piste.methods.additive import CheckedMethod
-from piste.methods.base import Floats, Solution, Task
+from piste.methods.base import Solution, Task
+from piste.types import Floats
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import torch
 
 from piste.classifiers.inside import Inside
 from piste.methods.additive import Found, InsideMethod
-from piste.methods.base import Floats, Task
+from piste.methods.base import Task
+from piste.types import Floats
 
 Forward: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 """From embeddings (rows × tokens × features) to the explained number of every row."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from piste.errors import PisteError
 from piste.methods.additive import CoalitionMethod, Found
-from piste.methods.base import Floats, Task
+from piste.methods.base import Task
 from piste.methods.conversation import Game
+from piste.types import Floats
 
 
 @dataclass(frozen=True)

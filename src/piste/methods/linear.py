@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from piste.methods.additive import CoalitionMethod, Found
-from piste.methods.base import Floats, Task, choose
+from piste.methods.base import Task, choose
 from piste.methods.conversation import Game
 from piste.slalom import sampling
+from piste.types import Floats
 
 _RIDGES = np.logspace(-6, 4, 31)
 

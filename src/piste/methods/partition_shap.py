@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from piste.methods.additive import CoalitionMethod, Found
-from piste.methods.base import Floats, Task
+from piste.methods.base import Task
 from piste.methods.conversation import Game
+from piste.types import Floats
 
 
 @dataclass(frozen=True)

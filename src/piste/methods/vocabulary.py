@@ -8,31 +8,40 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.errors import PisteError
 from piste.explanation import Fidelity
-from piste.methods.base import Method, Solution, Task, WithSlopes, check_count, measure_fidelity
+from piste.methods.base import Method, Solution, Task, check_count, measure_fidelity
 from piste.slalom import sampling
+from piste.slalom.family import Form, Layout, Questions
+from piste.slalom.fitting import Fit
 from piste.slalom.link import Saturation
 from piste.slalom.scores import text_scores
+from piste.slalom.solver import solve
 from piste.slalom.surrogate import Slalom
-from piste.slalom.wide import Asked, fit_wide
+from piste.slalom.threads import threads_for
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
+from piste.types import Floats
 from piste.vocabulary.table import Vocabulary
 
-_PULL = (0.03, 0.001)
-"""How strongly a text's own answers must speak to leave what the corpus says."""
+_OWN_EVIDENCE = 0.25
+"""How far a word's evidence may differ in one text, in spreads of the evidence of all words."""
+_OWN_IMPORTANCE = 0.5
+_OWN_BASE = 0.5
+"""The same for what all units share, in the same spreads."""
+_OWN_REACH = 0.1
+"""The same for the logarithm of the link's reach."""
 
 
 @dataclass(frozen=True)
 class VocabularyMethod(Method):
-    """Values and importances of a text's words as a ``table`` has them, almost without asking.
+    """Scores of a text's words as a ``table`` has them, almost without asking.
 
-    ``table`` is a file that ``piste vocabulary`` wrote. ``held_out`` removals are asked to say how
-    well it foretells the model on this text, and ``refine`` more, with slopes where there are
-    any, move the text's own values and importances away from the corpus's.
+    ``table`` is a file that ``piste vocabulary`` wrote. ``held_out`` removals are asked to measure
+    how well it predicts the model on this text. ``refine`` more (the whole text, and parts of it)
+    move the text's own evidence and importances away from the corpus's. Half of the parts have
+    sizes that are even on a log scale, half on a plain one.
     """
 
     table: str | None = None
@@ -59,41 +68,42 @@ class VocabularyMethod(Method):
                 check_count(name, getattr(self, name))
 
     def plan(self, task: Task) -> list[Sequence1D]:
-        memory = task.memory
-        if "plain" not in memory:
-            seen: sampling.Seen = set()
-            n, types = len(task.subject), task.subject.types
-            memory["plain"] = sampling.draw("subsets", n, self.held_out, task.rng, seen, types)
-            more = sampling.draw("subsets", n, self.refine, task.rng, seen, types)
-            memory["more"] = [task.subject.whole, *more][: self.refine] if self.refine else []
-            if memory["plain"]:
-                return list(memory["plain"])
-        more, memory["more"] = memory["more"], []
-        if not more or task.subject.classifier.why_no_slopes(task.subject) is not None:
-            return list(more)
-        return WithSlopes(more)
+        if "held_out" in task.memory:
+            return []
+        n, types = len(task.subject), task.subject.types
+        seen: sampling.Seen = {sampling.key_of(types)}
+
+        def parts(count: int) -> list[Sequence1D]:
+            few = sampling.draw("log", n, (count + 1) // 2, task.rng, seen, types)
+            return [*few, *sampling.draw("subsets", n, count - len(few), task.rng, seen, types)]
+
+        held_out = parts(self.held_out)
+        task.memory["held_out"] = len(held_out)
+        if not self.refine:
+            return held_out
+        return [*held_out, task.subject.whole, *parts(self.refine - 1)]
 
     def solve(self, task: Task) -> Solution:
         vocabulary = _read(str(self.table), Path(str(self.table)).stat().st_mtime_ns)
-        sign = _sign(vocabulary, task)
-        slalom = _turned(vocabulary.local(task.subject), sign)
-        held = len(task.memory["plain"])
-        asked = _asked(task, held)
-        if asked is not None:
-            slalom = _by_type(fit_wide(asked, _PULL, prior=_types_of(slalom, task)), task)
-        scores, errors = text_scores(slalom, np.arange(len(task.subject)))
+        slalom = _turned(vocabulary.local(task.subject), _sign(vocabulary, task))
+        types, held = task.subject.types, task.memory["held_out"]
         places = vocabulary.numbers(task.subject)
-        for name in ("value", "importance"):
-            known = vocabulary.errors[name][places]
-            errors[name] = np.where(places >= 0, known, np.inf)
+        refined: Fit | None = None
+        if len(task.sequences) > held:
+            refined = _refined(slalom, vocabulary, task, held)
+            slalom = refined.slalom
+        scores, errors = text_scores(slalom, types, refined)
+        surrogate = SlalomSurrogate.of(slalom, types, vocabulary.mixing_error)
+        if refined is None:
+            errors |= _errors(vocabulary, task)
         fidelity = Fidelity(float("nan"), float("nan"), 0)
         if held:
-            counts = task.counts(np.arange(len(task.subject)))[:held]
+            counts = task.counts(types)[:held]
             fidelity = measure_fidelity(slalom.predict(counts), task.numbers()[:held])
         return Solution(
             scores=scores,
             errors=errors,
-            surrogate=SlalomSurrogate(float(slalom.weight), float(slalom.base), slalom.link),
+            surrogate=surrogate,
             fidelity=fidelity,
             settings={
                 "table": Path(str(self.table)).name,
@@ -101,7 +111,7 @@ class VocabularyMethod(Method):
                 "held_out": held,
                 "unknown": int((places < 0).sum()),
             },
-            ranking="linear",
+            ranking="contribution",
         )
 
 
@@ -129,33 +139,69 @@ def _sign(vocabulary: Vocabulary, task: Task) -> float:
     )
 
 
+def _errors(vocabulary: Vocabulary, task: Task) -> dict[str, Floats]:
+    """Standard errors as the table has them; of unknown words nothing is known."""
+    places = vocabulary.numbers(task.subject)
+    ratio = vocabulary.about["usual_weight"] / vocabulary.weight(task.subject)
+    own = {
+        "value": vocabulary.errors["value"],
+        "importance": vocabulary.errors["importance"],
+        # An effect is the contribution to a text of usual length.
+        "contribution": vocabulary.errors["effect"] * ratio**vocabulary.slalom.mixing,
+    }
+    return {name: np.where(places >= 0, one[places], np.inf) for name, one in own.items()}
+
+
 def _turned(slalom: Slalom, sign: float) -> Slalom:
+    """The same for the other of two classes."""
     if sign > 0:
         return slalom
-    link = slalom.link and Saturation(-slalom.link.middle, slalom.link.reach)
-    return replace(slalom, values=-slalom.values, base=-slalom.base, link=link)
+    background = slalom.background
+    if background is not None:
+        background = replace(background, evidence=-background.evidence)
+    return replace(
+        slalom,
+        evidence=-slalom.evidence,
+        base=-slalom.base,
+        background=background,
+        link=slalom.link and Saturation(-slalom.link.middle, slalom.link.reach),
+    )
 
 
-def _asked(task: Task, held: int) -> Asked | None:
-    """What was asked to refine, about types of units."""
-    sequences = [np.asarray(one, dtype=np.int64) for one in task.sequences[held:]]
-    if not sequences:
-        return None
-    units = np.concatenate(sequences)
-    question = np.repeat(np.arange(len(sequences)), [len(one) for one in sequences])
-    slopes = np.full(len(units), np.nan)
-    if task.slopes is not None:
-        slopes = task.slopes[held:][question, units]
-    types = task.subject.types
-    return Asked(question, types[units], slopes, task.numbers()[held:], int(types.max()) + 1)
+def _refined(slalom: Slalom, vocabulary: Vocabulary, task: Task, held: int) -> Fit:
+    """The text's own parameters, which begin at those of the corpus."""
+    form = Form(float(slalom.mixing), slalom.link is not None, slalom.background is not None)
+    layout = Layout(len(slalom.importances), 1, form)
+    counts, numbers = task.counts(task.subject.types)[held:], task.numbers()[held:]
+    with threads_for(0):
+        prior = _prior(slalom, layout, float(vocabulary.slalom.evidence.std()))
+        posterior = solve(Questions(counts), numbers[:, None], form, prior=prior)
+    found = layout.slalom(posterior.theta, True)
+    loss = float(((found.predict(counts) - numbers) ** 2).mean())
+    return Fit(
+        found,
+        form,
+        loss,
+        np.ones(layout.types, dtype=np.bool_),
+        posterior,
+        posterior.iterations,
+        posterior.converged,
+        posterior.left_out[:, 0],
+    )
 
 
-def _types_of(slalom: Slalom, task: Task) -> Slalom:
-    """One value and importance per type instead of per unit."""
-    first = np.unique(task.subject.types, return_index=True)[1]
-    return replace(slalom, values=slalom.values[first], importances=slalom.importances[first])
-
-
-def _by_type(slalom: Slalom, task: Task) -> Slalom:
-    types: NDArray[np.int64] = task.subject.types
-    return replace(slalom, values=slalom.values[types], importances=slalom.importances[types])
+def _prior(slalom: Slalom, layout: Layout, spread: float) -> tuple[Floats, Floats]:
+    """Means and standard deviations of all parameters, in the order of the layout."""
+    mean, deviation = np.zeros(layout.size), np.ones(layout.size)
+    mean[layout.importances], deviation[layout.importances] = slalom.importances, _OWN_IMPORTANCE
+    mean[layout.evidence], deviation[layout.evidence] = slalom.evidence, _OWN_EVIDENCE * spread
+    mean[layout.base], deviation[layout.base] = slalom.base, _OWN_BASE * spread
+    if layout.background is not None and slalom.background is not None:
+        at = slice(layout.background, layout.background + 2)
+        mean[at] = slalom.background.importance, slalom.background.evidence
+        deviation[at] = _OWN_IMPORTANCE, _OWN_BASE * spread
+    if layout.link is not None and slalom.link is not None:
+        at = slice(layout.link, layout.link + 2)
+        mean[at] = slalom.link.middle, np.log(slalom.link.reach)
+        deviation[at] = _OWN_REACH * slalom.link.reach, _OWN_REACH
+    return mean, np.maximum(deviation, 1e-9)

@@ -15,13 +15,13 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingRes
 from starlette.exceptions import HTTPException
 
 from piste.errors import PisteError
-from piste.methods import METHODS
 from piste.serve import requests, shell, views
 from piste.serve.browsing import add_results
 from piste.serve.guarding import Guard
 from piste.serve.house import House
 from piste.serve.jobs import FINISHED
 from piste.serve.limits import Limits
+from piste.serve.offers import METHODS_ABOUT
 from piste.serve.problems import BusyError, MissingError, TooLargeError, UnreadyError
 from piste.serve.requests import refusals
 from piste.serve.results import open_results
@@ -119,8 +119,8 @@ def _add_pages(app: FastAPI, house: House, results: list[str]) -> None:
         return requests.Models(
             models=house.about(),
             methods=[
-                requests.MethodAbout(name=name, about=method.about)
-                for name, method in METHODS.items()
+                requests.MethodAbout(name=name, about=about)
+                for name, about in METHODS_ABOUT.items()
             ],
             limits={
                 name: getattr(limits, name)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from hashlib import sha256
-from importlib.util import find_spec
 from os.path import abspath
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,11 @@ from piste.classifiers.base import check_text
 from piste.comparing import Comparison, compared, explanations, removals
 from piste.errors import PisteError
 from piste.explanation import Explanation
-from piste.methods import METHODS
 from piste.picture import Picture
 from piste.serve import requests
 from piste.serve.jobs import Job, Jobs
 from piste.serve.limits import Limits
+from piste.serve.offers import methods_for
 from piste.serve.problems import MissingError, TooLargeError
 from piste.serve.turns import Turns
 from piste.subject import TextInput
@@ -239,14 +238,3 @@ def _shown(name: str) -> str:
     """
     path = Path(name).expanduser()
     return Path(abspath(path)).name if path.is_absolute() or path.exists() else name
-
-
-def methods_for(classifier: Classifier) -> list[str]:
-    """Methods that may be asked for: none that reads files, none whose library is missing."""
-    return [
-        name
-        for name, method in METHODS.items()
-        if method.needs != "a table"
-        and (name != "centre" or classifier.reads == "pictures")
-        and (not method.library or find_spec(method.library) is not None)
-    ]

@@ -28,7 +28,7 @@ class DocumentRow(BaseModel):
     id: str | None
     predicted: str
     probability: float | None
-    r2: Annotated[float | None, Field(description="How well the explanation foretells the model.")]
+    r2: Annotated[float | None, Field(description="How well the explanation predicts the model.")]
     units: int
     surprise: float | None
     truth: Annotated[str | None, Field(description="The label that the data give it.")]

@@ -62,7 +62,7 @@ class Facts:
         if self.sure:
             parts.append("how unsure the model is")
         if self.measured:
-            parts.append("how badly the explanation foretells the model")
+            parts.append("how badly the explanation predicts the model")
         if not parts:
             return "Surprise is not known: there are neither probabilities nor checks."
         return (

@@ -9,7 +9,7 @@ from html import escape
 
 from PIL import Image
 
-from piste.methods import METHODS
+from piste.serve.offers import METHODS_ABOUT
 from piste.serve.requests import ModelAbout
 from piste.show import inline, pages
 from piste.zoo.clothes import CLOTHES, draw_clothes
@@ -58,7 +58,7 @@ def page(models: Sequence[ModelAbout], results: Sequence[str]) -> str:
     """The page before anything was asked."""
     about = {
         "models": [one.model_dump() for one in models],
-        "methods": {name: method.about for name, method in METHODS.items()},
+        "methods": dict(METHODS_ABOUT),
         "first": list(FIRST),
         "results": list(results),
         "pictures": [f"assets/{kind}.png" for kind in CLOTHES],
@@ -77,7 +77,7 @@ def page(models: Sequence[ModelAbout], results: Sequence[str]) -> str:
 </head>
 <body>
 <header class="piste-top"><div><b>Piste</b>
-<span class="piste-claim">what a word says, and how much it weighs</span>
+<span class="piste-claim">what each word says alone, and what it does in the text</span>
 <nav hidden><button type="button" data-tab="explain" aria-current="page">Explain</button><button
 type="button" data-tab="results">Results</button></nav></div></header>
 <form class="piste-form piste" autocomplete="off">

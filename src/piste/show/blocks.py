@@ -15,7 +15,7 @@ from rich.text import Text
 
 from piste.explanation import Explanation
 from piste.picture import Picture
-from piste.show import reading
+from piste.show import terms
 from piste.show.heat import Heat, Pixels, areas_of, paled, picture_of, tinted
 from piste.show.look import Look, printable, step
 
@@ -31,7 +31,7 @@ _CELLS = 14
 def shown(e: Explanation, look: Look, options: ConsoleOptions) -> RenderableType:
     """The picture and its scores side by side, as many as there is room for, and their key."""
     picture, room = picture_of(e), options.max_width - 4
-    names = reading.main_scores(e)
+    names = terms.main_scores(e)
     if signs_only(look, options):
         heat = Heat.of(e)
         told = Text(f"{sign_key(heat)}; by {heat.name}", style="dim")

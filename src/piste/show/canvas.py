@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +81,21 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def entitled(figure: Figure, title: str, under: str) -> None:
-    """A title and a line below it at the figure's top left, with room for both."""
+def entitled(figure: Figure, title: str, under: str | Sequence[str]) -> None:
+    """A title and lines below it at the figure's top left, with room for all of them.
+
+    One string is wrapped; several are lines as they are.
+    """
     width, height = (float(inches) for inches in figure.get_size_inches())
-    lines = textwrap.wrap(writable(under), int(width * 14)) or [""]
+    given = textwrap.wrap(under, int(width * 14)) if isinstance(under, str) else under
+    lines = [writable(line) for line in given] or [""]
     engine = figure.get_layout_engine()
     assert engine is not None  # set where the panels were made
     engine.set(rect=(0, 0, 1, 1 - (0.46 + 0.16 * len(lines)) / height))  # type: ignore[call-arg]  # the constrained one
+    colour_under, size_under = (FAINT, 9.0) if isinstance(under, str) else (INK, 8.5)
     for words, down, size, weight, colour in (
         (writable(title), 0.14, 13, "bold", INK),
-        ("\n".join(lines), 0.42, 9, "normal", FAINT),
+        ("\n".join(lines), 0.42, size_under, "normal", colour_under),
     ):
         figure.text(
             0.012, 1 - down / height, words, va="top", parse_math=False, family=families(),
@@ -97,12 +103,18 @@ def entitled(figure: Figure, title: str, under: str) -> None:
         )  # fmt: skip
 
 
-def heading(e: Explanation, label: str | int | None = None) -> tuple[str, str]:
-    """Title and subtitle of a figure: the answer, and what is explained how well."""
-    shown = reading.shown_class(e, label)
-    what = e.target.name if shown is None else f"{e.target.name}, here {shown!r}"
-    r2 = f"R² {e.fidelity.r2:.2f}, " if np.isfinite(e.fidelity.r2) else "fidelity "
-    return reading.prediction(e), f"{what} · {e.method} · {r2}{e.fidelity.words}"
+def heading(
+    e: Explanation, label: str | int | None = None, most: int = 120
+) -> tuple[str, list[str]]:
+    """Title of a figure, and the lines below it: reasons, and how far to trust them."""
+    shown, summary = reading.shown_class(e, label), reading.summary(e, label)
+    of = "" if shown is None or shown == e.output.label else f" (scores of {shown})"
+    lines = [
+        line
+        for words in (summary.reasons[:1].upper() + summary.reasons[1:], summary.trust)
+        for line in textwrap.wrap(words, max(most, 20), max_lines=3, placeholder=" …")
+    ]
+    return f"{summary.answer}{of}", lines
 
 
 def shades(strengths: Floats) -> list[str]:

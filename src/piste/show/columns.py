@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from piste.explanation import Explanation
-from piste.show import reading
+from piste.show import reading, terms
 
 MOST_CLASSES = 10
 """Classes offered when all are explained: the most probable ones."""
@@ -36,7 +36,7 @@ class Column:
 
 
 def columns(e: Explanation, label: str | None = None) -> list[Column]:
-    """Every score, the ranking one first; class-wise ones for ``label`` or the likely classes.
+    """Every score to show, the ranking one first; class-wise for ``label`` or the likely classes.
 
     A score that doesn't depend on the class (importance) is one column.
     """
@@ -44,7 +44,7 @@ def columns(e: Explanation, label: str | None = None) -> list[Column]:
     likely = [int(index) for index in np.argsort(-logits, kind="stable")[:MOST_CLASSES]]
     classes = likely if label is None else [e.output.labels.index(label)]
     result = []
-    for name in sorted(e.scores, key=lambda name: name != e.ranking):
+    for name in sorted(terms.shown(e), key=lambda name: name != e.ranking):
         wanted: list[int | None] = list(classes) if e.scores[name].ndim > 1 else [None]
         result += [_column(e, name, index) for index in wanted]
     return result
@@ -58,6 +58,6 @@ def _column(e: Explanation, name: str, index: int | None) -> Column:
         scores=scores,
         errors=e.error(name, index),
         places=reading.digits(scores),
-        meaning=f"{name[:1].upper()}{name[1:]}: {reading.meaning(e, name)}.",
-        sides=reading.score_sides(e, name, index),
+        meaning=terms.how_to_read(e, name, index),
+        sides=terms.sides(e, name, index),
     )

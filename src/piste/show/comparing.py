@@ -18,7 +18,7 @@ from piste.show.heat import Heat, picture_of
 from piste.show.look import Look, printable
 from piste.show.pieces import texts
 from piste.show.side_by_side import SCALED, SideBySide
-from piste.show.terminal import MOST_UNITS, highlighted, legend
+from piste.show.terminal import MOST_UNITS, highlighted, legend, summary_line
 
 ROWS = 14
 _LEAST_UNITS = 60
@@ -49,7 +49,8 @@ class _Report:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         sides, look = self.sides, Look.of(console)
         first = sides.first
-        yield Text.assemble(("The model says ", ""), (reading.prediction(first), "bold"))
+        yield summary_line(first)
+        yield Text(sides.verdict())
         yield Text(f"explained: {reading.explained(first)}", style="dim")
         for warning in reading.input_warnings(first):
             yield Text(f"Note: {warning}", style="bold yellow")
@@ -69,8 +70,6 @@ class _Report:
         yield Text(SCALED, style="dim")
         yield ""
         yield _verdicts(sides, options.max_width)
-        yield ""
-        yield Text(sides.verdict(), style="bold")
         for words in sides.left_out:
             yield Text(words, style="dim")
 

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from piste.explanation import Explanation
-from piste.show import checked, colours, html, imaged, inline, marked, measures, pages, reading
+from piste.show import (
+    checked,
+    colours,
+    html,
+    imaged,
+    inline,
+    marked,
+    measures,
+    pages,
+    reading,
+    terms,
+)
 from piste.show.families import styles
 from piste.show.heat import Heat, picture_of
 from piste.show.side_by_side import FIGURES, SCALED, SideBySide
@@ -17,7 +28,7 @@ from piste.show.side_by_side import FIGURES, SCALED, SideBySide
 def view(sides: SideBySide, *, live: bool = False) -> pages.View:
     """The input once per method, the plane, who was right, verdicts, and all units in a table."""
     first = sides.first
-    plane = next((e for e in sides.explanations if {"value", "importance"} <= set(e.scores)), None)
+    plane = next((e for e in sides.explanations if terms.plane_scores(e) is not None), None)
     parts = (
         _header(sides),
         f"""<div class="piste-beside">{_inputs(sides)}
@@ -46,16 +57,13 @@ def view(sides: SideBySide, *, live: bool = False) -> pages.View:
 def fragment(sides: SideBySide) -> str:
     """For a notebook: the verdict, and the whole page in a frame."""
     return (
-        f'<div class="piste"><p><strong>{escape(reading.prediction(sides.first))}</strong></p>'
+        f'<div class="piste"><p>{marked.summary_line(sides.first)}</p>'
         f"<p>{escape(sides.verdict())}</p>{pages.framed(view(sides), 'The whole page')}</div>"
     )
 
 
 def _header(sides: SideBySide) -> str:
     e = sides.first
-    chance = e.output.probability
-    answer = reading.prediction(e) if chance is None else e.output.label
-    percent = "" if chance is None else f" <small>{escape(reading.percent(chance))}</small>"
     model = str(e.classifier.get("name") or "the model")
     notes = "".join(
         f'<p class="piste-note">{escape(words)}</p>'
@@ -65,9 +73,9 @@ def _header(sides: SideBySide) -> str:
     return f"""<header>
 <p class="piste-kicker">What {escape(model)} says, and why, by {many}
 method{"s" if many > 1 else ""}</p>
-<h1>{escape(answer)}{percent}</h1>
-<p>Explained: {escape(reading.explained(e))}.</p>
-<p class="piste-said">{escape(sides.verdict())}</p>
+{marked.answer(e)}
+<p class="piste-said">{marked.reasons(e)}</p>
+<p>{escape(sides.verdict())}</p>
 {notes}
 </header>"""
 
@@ -114,7 +122,7 @@ def _inputs(sides: SideBySide) -> str:
     if reading.of_picture(sides.first):
         found = _pictures(sides)
     else:
-        legend = marked.legend(reading.score_sides(sides.first, sides.first.ranking))
+        legend = marked.legend(terms.sides(sides.first, sides.first.ranking))
         found = legend + "".join(
             f'<div class="piste-method">{_name(sides, e)}'
             f"{marked.text(e, sides.kinds, _tips(sides, row))}</div>"
@@ -122,6 +130,7 @@ def _inputs(sides: SideBySide) -> str:
         )
     return f"""<section>
 <h2>The {reading.what(sides.first)}, as every method sees it</h2>
+<p class="piste-faint">Explained: {escape(reading.explained(sides.first))}.</p>
 {found}
 </section>"""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from piste.show import colours, reading
+from piste.show import colours, reading, terms
 from piste.show.canvas import FAINT, INK, RULE
 from piste.show.fonts import writable
 from piste.show.heat import Heat, areas_of, painted, picture_of
@@ -57,7 +57,7 @@ def draw(sides: SideBySide) -> Figure:
         left = page.flow(MARGIN, y + _HEAD, words, colours.strengths(e.score()), lines)
         _bars(page, sides, row, strongest, across - MARGIN - _SIDE, y + _HEAD)
     bottom = page.height - MARGIN
-    sides_named = reading.score_sides(sides.first, sides.first.ranking)
+    sides_named = terms.sides(sides.first, sides.first.ranking)
     page.legend(bottom - 24, sides_named, "every method's own ranking")
     note = f" {left} more words not shown." if left else ""
     page.write(MARGIN, bottom, f"{SCALED} {sides.caution.partition(':')[0]}.{note}", 8, FAINT)

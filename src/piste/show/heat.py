@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
 from piste.picture import Picture
-from piste.show import colours, reading
+from piste.show import colours, reading, terms
 
 Floats = NDArray[np.float64]
 Pixels = NDArray[np.uint8]
@@ -110,7 +110,7 @@ class Heat:
             scores=scores,
             strengths=scale.strengths(scores),
             scale=scale,
-            ends=reading.scale_ends(e, chosen, label),
+            ends=terms.scale_ends(e, chosen, label),
             places=reading.digits(scores),
         )
 

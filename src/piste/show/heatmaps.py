@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.picture import Picture
-from piste.show import reading
-from piste.show.canvas import FAINT, INK, RULE, heading
+from piste.show import reading, terms
+from piste.show.canvas import FAINT, INK, RULE
 from piste.show.fonts import writable
 from piste.show.heat import SMALL, Heat, Pixels, areas_of, named, painted, picture_of
 from piste.show.outlines import Loop, outlines
-from piste.show.textflow import DPI, MARGIN, Page
+from piste.show.textflow import DPI, MARGIN, Head, Page
 
 PANEL = 290.0
 """Pixels of a panel's width."""
@@ -28,11 +28,6 @@ HEAD = 26.0
 KEY = 76.0
 """Pixels for a scale with its numbers and words, below a panel."""
 
-_ABOUT = {
-    "value": "what each part says",
-    "importance": "how much each part weighs",
-    "linear": "both in one",
-}
 _BORDER = (0.0, 0.0, 0.0, 0.22)
 
 
@@ -48,21 +43,17 @@ def heat(
     if width is not None and not width >= 2:
         raise PisteError(f"width={width!r} is wrong: at least 2 inches are wanted.")
     reading.shown_class(e, label)  # refuses a class that isn't there
-    heats = [Heat.of(e, name, label) for name in ([score] if score else reading.main_scores(e))]
+    heats = [Heat.of(e, name, label) for name in ([score] if score else terms.main_scores(e))]
     count = 1 + len(heats)
     panel = PANEL
     if width is not None:
         panel = (width * DPI - 2 * MARGIN - (count - 1) * GAP) / count
-    top = MARGIN + 52
     shape = Shape.of(picture, panel)
-    page = Page.of(
-        (2 * MARGIN + count * panel + (count - 1) * GAP) / DPI,
-        top + HEAD + shape.height + KEY + MARGIN / 2,
-    )
-    title, under = heading(e, label)
-    page.write(MARGIN, MARGIN + 8, writable(title), 13, INK, weight="bold")
-    page.write(MARGIN, MARGIN + 30, writable(under), 9, FAINT)
-    y = top + HEAD
+    wide = (2 * MARGIN + count * panel + (count - 1) * GAP) / DPI
+    head = Head.of(e, label, wide)
+    y = MARGIN + head.height + HEAD
+    page = Page.of(wide, y + shape.height + KEY + MARGIN / 2)
+    page.head(head)
     page.write(MARGIN, y - 11, "the picture", 10.5, INK)
     show(page, MARGIN, y, shape, picture.pixels)
     for line, words in enumerate(textwrap.wrap(writable(named(e)), int(panel / 6))[:3]):
@@ -72,7 +63,7 @@ def heat(
         x = MARGIN + place * (panel + GAP)
         name = page.write(x, y - 11, writable(one.name), 10.5, INK)
         end = float(name.get_window_extent().x1)
-        page.write(end + 9, y - 11, _ABOUT.get(one.name, ""), 8.5, FAINT)
+        page.write(end + 9, y - 11, terms.BRIEF.get(one.name, ""), 8.5, FAINT)
         show(page, x, y, shape, painted(e, one), borders=loops)
         key(page, x, y + shape.height + 10, panel, one)
     return page.figure

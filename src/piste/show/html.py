@@ -11,7 +11,7 @@ import numpy as np
 
 from piste.checking import Check
 from piste.explanation import Explanation
-from piste.show import checked, colours, imaged, marked, pages, reading, svg
+from piste.show import checked, colours, imaged, marked, pages, reading, svg, terms
 from piste.show.columns import Column, columns
 
 
@@ -31,6 +31,7 @@ def view(e: Explanation, checks: Sequence[Check] = (), *, live: bool = False) ->
 {plane_section(e, kinds)}</div>""",
         checked.section([e], checks, live=live),
         _table_section(e, kinds, found),
+        _glossary_section(e),
         pages.details(
             "Settings and versions",
             {"Model": e.classifier, "Settings": e.settings, "Versions": e.versions},
@@ -56,44 +57,53 @@ def fragment(e: Explanation) -> str:
     """The gist for a notebook, which needs no script, and the whole page in a frame."""
     kinds = reading.kinds(e)
     plane = svg.plane(e, kinds, width=760, height=440)
-    more = f"<details><summary>Value and importance</summary>{plane}</details>" if plane else ""
+    more = f"<details><summary>The plane</summary>{plane}</details>" if plane else ""
     styles, tips = pages.asset("parts.css"), _tips(e, kinds)
     if reading.of_picture(e):
         styles += pages.asset("picture.css")
         shown = imaged.gist(e, kinds, tips)
     else:
-        shown = marked.text(e, kinds, tips) + marked.legend(reading.score_sides(e, e.ranking))
+        shown = marked.text(e, kinds, tips) + marked.legend(terms.sides(e, e.ranking))
     return (
         f"<style>{styles}</style>"
-        f'<div class="piste piste-fragment"><p><strong>{escape(reading.prediction(e))}</strong> '
-        f'<span class="piste-faint">{escape(reading.explained(e))} · {escape(e.method)}</span></p>'
+        f'<div class="piste piste-fragment"><p>{marked.summary_line(e)}<br>'
+        f"{escape(reading.summary(e).trust)}</p>"
         f"{marked.warnings(e)}{shown}"
-        f'<p class="piste-faint">{escape(reading.trust(e))}</p>{more}'
+        f'<p class="piste-faint">Explained: {escape(terms.made(e))} {escape(terms.standing(e))}</p>'
+        f"{more}"
         f"{pages.framed(view(e), 'The whole page')}</div>"
     )
 
 
 def _header(e: Explanation) -> str:
-    chance, r2 = e.output.probability, e.fidelity.r2
-    answer = reading.prediction(e) if chance is None else e.output.label
-    percent = "" if chance is None else f" <small>{escape(reading.percent(chance))}</small>"
+    r2 = e.fidelity.r2
     model = str(e.classifier.get("name") or "the model")
-    spent = f" in {e.seconds:.1f} s" if np.isfinite(e.seconds) else ""  # corpus runs don't keep it
     share = 100 * min(max(r2, 0.0), 1.0) if np.isfinite(r2) else 0.0
     return f"""<header>
 <p class="piste-kicker">What {escape(model)} says, and why</p>
-<h1>{escape(answer)}{percent}</h1>
-<p>Explained: {escape(reading.explained(e))}, by {escape(e.method)} with {e.calls:,}
-calls{spent}.</p>
+{marked.answer(e)}
+<p class="piste-said">{marked.reasons(e)}</p>
 <p class="piste-trust"><span class="piste-meter"><i style="width:{share:.0f}%"></i></span>
-<span><b>How far to trust it.</b> {escape(reading.trust(e))}</span></p>
+<span>{escape(reading.summary(e).trust)}</span></p>
 {marked.warnings(e)}
 </header>"""
 
 
+def _glossary_section(e: Explanation) -> str:
+    rows = "".join(
+        f"<dt>{escape(term)}</dt><dd>{escape(words)}</dd>"
+        for term, words in (terms.glossary(e) | {"explained": terms.made(e)}).items()
+    )
+    return f"""<section class="piste-terms">
+<h2>What the terms mean</h2>
+<dl>{rows}</dl>
+</section>"""
+
+
 def _tips(e: Explanation, kinds: list[reading.Kind]) -> list[str]:
     """The main scores of every kind, for readers without script."""
-    main = [c for c in columns(e, e.output.label) if c.name in ("value", "importance", e.ranking)]
+    names = terms.main_scores(e)
+    main = [column for column in columns(e, e.output.label) if column.name in names]
     return [
         " · ".join(f"{column.name} {column.shown(kind.first)}" for column in main) for kind in kinds
     ]
@@ -104,35 +114,37 @@ def _text_section(e: Explanation, kinds: list[reading.Kind], found: list[Column]
         f'<option value="{index}">{escape(column.title)}</option>'
         for index, column in enumerate(found)
     )
-    # With one score only, there is no plane below to explain how to read it.
-    meaning = found[0].meaning if len(found) > 1 else reading.how_to_read(e)
     return f"""<section>
 <div class="piste-bar"><h2>The text</h2>
 <label class="piste-choice" hidden>coloured by <select>{options}</select></label></div>
 {marked.text(e, kinds, _tips(e, kinds))}
-{marked.legend(reading.score_sides(e, e.ranking))}
-<p class="piste-meaning piste-faint">{escape(meaning)}</p>
+{marked.legend(terms.sides(e, e.ranking))}
+<p class="piste-meaning piste-faint">{escape(found[0].meaning)}</p>
 </section>"""
 
 
 def plane_section(e: Explanation, kinds: list[reading.Kind]) -> str:
     """The plane of an explanation that has one, else ""."""
-    wide = svg.plane(e, kinds)
+    wide = svg.plane(e, kinds, width=700, height=470)
     if not wide:
         return ""
     # A small screen needs labels of its own: a shrunken picture can't be read.
     small = svg.plane(e, kinds, width=380, height=440)
-    return f"""<section>
-<h2>What it says, and how much it weighs</h2>
-<p class="piste-faint">{escape(reading.how_to_read(e))} Pale dots: too little is known to say
-that they count at all.</p>
+    across, upward = (f"{terms.meaning(e, name)}" for name in terms.plane_scores(e) or ("", ""))
+    title = "What it says alone, and how much it weighs"
+    if not terms.told(e):
+        title = "What it says alone, and what it adds here"
+    return f"""<section class="piste-planes">
+<h2>{title}</h2>
+<p class="piste-faint">{escape(terms.plane_note(e))} To the right: {escape(across)}. Upwards:
+{escape(upward)}. Small pale dots say little.</p>
 <div class="piste-wide">{wide}</div><div class="piste-small">{small}</div>
 </section>"""
 
 
 def _table_section(e: Explanation, kinds: list[reading.Kind], found: list[Column]) -> str:
     shown = reading.shown_class(e)
-    names = ["value", "importance", e.ranking, *e.scores]
+    names = [*terms.main_scores(e), *e.scores]
     chosen = sorted(
         (column for column in found if column.label in (None, shown)),
         key=lambda column: names.index(column.name),

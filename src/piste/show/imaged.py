@@ -15,7 +15,7 @@ from PIL import Image
 
 from piste.explanation import Explanation
 from piste.picture import Picture
-from piste.show import colours, reading
+from piste.show import colours, reading, terms
 from piste.show.columns import Column
 from piste.show.heat import SMALL, Heat, Pixels, areas_of, named, paled, picture_of
 from piste.show.outlines import outlines, svg_path
@@ -27,14 +27,10 @@ def section(
     """The picture beside its heat map, with a choice of scores and, if need be, of classes."""
     paths = unit_paths(e)
     heats = [Heat.of(e, column.name, column.label) for column in found]
-    # With one score only, there is no plane below to explain how to read it.
-    meanings = [column.meaning for column in found]
-    if len(found) == 1:
-        meanings = [reading.how_to_read(e)]
     keys = "".join(
         f'<div class="piste-key piste-key{place}">{scale(heat)}'
-        f'<p class="piste-faint">{escape(meaning)}</p></div>'
-        for place, (heat, meaning) in enumerate(zip(heats, meanings, strict=True))
+        f'<p class="piste-faint">{escape(column.meaning)}</p></div>'
+        for place, (heat, column) in enumerate(zip(heats, found, strict=True))
     )
     return f"""<section class="piste-view">
 <div class="piste-bar"><h2>The picture</h2>{_choices(found)}</div>
@@ -53,7 +49,7 @@ def gist(e: Explanation, kinds: Sequence[reading.Kind], tips: Sequence[str]) -> 
         f"<figure>{_picture(picture, picture.pixels, named(e))}"
         f'<figcaption class="piste-faint">{escape(named(e))}</figcaption></figure>'
     ]
-    for name in reading.main_scores(e):
+    for name in terms.main_scores(e):
         heat = Heat.of(e, name)
         drawn = heat_map(e, kinds, [heat], paths, tips)
         figures.append(

@@ -45,6 +45,33 @@ def legend(sides: tuple[str, str]) -> str:
     )
 
 
+def answer(e: Explanation) -> str:
+    """The model's answer as a heading."""
+    chance = e.output.probability
+    said = reading.prediction(e) if chance is None else e.output.label
+    percent = "" if chance is None else f" <small>{escape(reading.percent(chance))}</small>"
+    return f"<h1>{escape(said)}{percent}</h1>"
+
+
+def reasons(e: Explanation) -> str:
+    """What the answer is mostly due to, as a sentence of its own."""
+    said = _emphasised(reading.summary(e))
+    return said[:1].upper() + said[1:]
+
+
+def summary_line(e: Explanation) -> str:
+    """The answer and its reasons in one line."""
+    summary = reading.summary(e)
+    return f"<strong>{escape(summary.answer)}</strong>: {_emphasised(summary)}"
+
+
+def _emphasised(summary: reading.Summary) -> str:
+    return "".join(
+        f'<em dir="auto">{escape(words)}</em>' if name else escape(words)
+        for words, name in summary.pieces
+    )
+
+
 def warnings(e: Explanation) -> str:
     """What a reader must not miss."""
     return "".join(f'<p class="piste-note">{escape(words)}</p>' for words in reading.warnings(e))

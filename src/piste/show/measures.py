@@ -48,26 +48,26 @@ MEASURES: Mapping[str, Measure] = {
     ),
     "r2_all": Measure(
         "R², all sizes",
-        "foretelling removals of every size",
-        "how well the explanation foretells the model when any number of units is removed: 1 is "
+        "predicting removals of every size",
+        "how well the explanation predicts the model when any number of units is removed: 1 is "
         "perfect, 0 no better than a constant",
     ),
     "r2_few": Measure(
         "R², few removed",
-        "foretelling what few removals change",
-        "how well the explanation foretells what removing one to five units changes: 1 is "
+        "predicting what few removals change",
+        "how well the explanation predicts what removing one to five units changes: 1 is "
         "perfect, 0 no better than a constant",
     ),
     "mse_few": Measure(
         "error, few removed",
-        "foretelling removals of few units",
-        "mean squared error of the change that the explanation foretells for one to five removed "
+        "predicting removals of few units",
+        "mean squared error of the change that the explanation predicts for one to five removed "
         "units",
     ),
     "mse_all": Measure(
         "error, all sizes",
         "a small error over removals of every size",
-        "mean squared error of the change that the explanation foretells, over removals of every "
+        "mean squared error of the change that the explanation predicts, over removals of every "
         "size",
     ),
     "spearman_single": Measure(

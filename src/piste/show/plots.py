@@ -1,4 +1,4 @@
-"""Figures of an explanation: the plane of value and importance, text or heat maps, ranked bars."""
+"""Figures of an explanation: the plane of two scores, text or heat maps, ranked bars."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from piste.errors import PisteError
 from piste.explanation import Explanation
-from piste.show import colours, dotlabels, reading
+from piste.show import colours, dotlabels, reading, terms
 from piste.show.canvas import (
     FAINT,
     INK,
@@ -22,6 +23,7 @@ from piste.show.canvas import (
     Floats,
     bounded,
     canvas,
+    entitled,
     format_of,
     heading,
     save,
@@ -39,12 +41,12 @@ def plot(
 ) -> Figure:
     """A figure of one of the kinds, also saved if ``path`` is given.
 
-    Without a kind a picture's heat maps, and of a text the plane, or bars where a method has no
-    value and importance. The suffix of ``path`` chooses PNG, SVG or PDF; ``options`` go to
+    Without a kind a picture's heat maps, and of a text the plane, or bars where a method has one
+    score only. The suffix of ``path`` chooses PNG, SVG or PDF; ``options`` go to
     :func:`plane`, :func:`text`, :func:`heat` or :func:`bars`.
     """
     if kind is None:
-        kind = "plane" if {"value", "importance"} <= set(e.scores) else "bars"
+        kind = "bars" if terms.plane_scores(e) is None else "plane"
         kind = "heat" if reading.of_picture(e) else kind
     possible = [name for name in KINDS if name != ("text" if reading.of_picture(e) else "heat")]
     if kind not in possible:
@@ -67,48 +69,69 @@ def plot(
 def plane(
     e: Explanation, *, label: str | int | None = None, size: tuple[float, float] = (9.0, 6.4)
 ) -> Figure:
-    """What units say (right: for the target) against how much they weigh (up: more).
+    """What is expected of units alone (right: for the target) against their weight (up: more).
 
-    One dot per kind of unit, larger the more often it occurs; thin bars are standard errors.
+    Where weights are not determined, contributions take their place. One dot per kind of unit,
+    larger the more often it occurs. Only units that say something have a name and error bars.
     """
-    x, y = e.score("value", label), e.score("importance")
-    spread = e.error("value", label), e.error("importance")
+    names = terms.plane_scores(e) or ("value", "importance")
+    reading.shown_class(e, label)  # refuses a class that isn't there
+    x, y = (e.score(name, label) for name in names)
+    x_spread, y_spread = (e.error(name, label) for name in names)
     kinds = [k for k in reading.kinds(e) if np.isfinite(x[k.first]) and np.isfinite(y[k.first])]
     first = [kind.first for kind in kinds]
-    above, below = reading.sides(e, label)
+    shown = terms.named(e, kinds, label)
+    quiet = np.setdiff1d(np.arange(len(kinds)), shown)
     figure, axes = canvas(size)
     axes.axvline(0, color=RULE, lw=1, zorder=0)
     axes.axhline(0, color=RULE, lw=1, zorder=0)
     areas = 30.0 * np.sqrt([len(kind.units) for kind in kinds])
+    areas[quiet] *= 0.3
+    loud = [first[index] for index in shown]
     axes.errorbar(
-        x[first], y[first], xerr=bounded(spread[0][first]), yerr=bounded(spread[1][first]),
-        fmt="none", ecolor=RULE, elinewidth=0.7, zorder=1,
+        x[loud], y[loud], xerr=bounded(x_spread[loud]), yerr=bounded(y_spread[loud]),
+        fmt="none", ecolor=RULE, elinewidth=0.8, zorder=1,
     )  # fmt: skip
-    axes.scatter(
-        x[first], y[first], s=areas, c=shades(colours.strengths(x)[first]),
-        edgecolors="white", linewidths=0.6, zorder=3,
-    )  # fmt: skip
+    tints = to_rgba_array(shades(colours.strengths(e.score(None, label))[first]))
+    tints[quiet, 3] = 0.4
+    axes.scatter(x[first], y[first], s=areas, c=tints, edgecolors="white", linewidths=0.5, zorder=3)
     _limits(axes, x[first], y[first])
-    axes.set_xlabel(f"value: what it says, in log-odds   (← {below} · {above} →)")
-    axes.set_ylabel("importance: its weight against the others, a log-weight")
+    _name_axes(axes, e, names, label)
     _title(axes, e, label)
-    note = "thin lines: standard errors"
-    if not reading.of_picture(e):
-        note = f"larger dots: more occurrences · {note}"
+    parts = [] if reading.of_picture(e) else ["larger dots: more occurrences"]
+    parts.append("thin lines: standard errors")
+    if len(quiet):
+        parts.append(f"pale dots: {len(quiet)} of {len(kinds)} that say little")
     caption = axes.annotate(
-        note, (1, 0), (0, -44), xycoords="axes fraction", textcoords="offset points",
+        " · ".join(parts), (1, 0), (0, -62), xycoords="axes fraction", textcoords="offset points",
         ha="right", fontsize=8, color=FAINT,
     )  # fmt: skip
-    corners = _quadrants(axes)
+    corners = _quadrants(axes) if names[1] == "importance" else []
     points = np.stack([x[first], y[first]], axis=1)
-    order = reading.telling(e, kinds, label)[: reading.most_labels(e)]
-    names = [kind.title for kind in kinds]
-    missing = dotlabels.write(axes, names, points, areas, order, free=corners)
-    if missing and reading.of_picture(e):
-        caption.set_text(f"{note} · the most telling of {len(kinds)} parts have a label")
-    elif missing:
-        caption.set_text(f"{note} · {missing} of {len(kinds)} without a label, for want of room")
+    titles = [kind.title for kind in kinds]
+    missing = dotlabels.write(axes, titles, points, areas, shown, free=corners) - len(quiet)
+    if missing:
+        caption.set_text(" · ".join([*parts, f"{missing} more without a name, for want of room"]))
     return figure
+
+
+def _name_axes(axes: Axes, e: Explanation, names: tuple[str, str], label: str | int | None) -> None:
+    """Titles of the axes; below them why contributions are shown, where they are."""
+    above, below = reading.sides(e, label)
+    alone, upward = names
+    across = f"{alone}: {terms.BRIEF[alone]}, {terms.scale(e, alone)}   (← {below} · {above} →)"
+    axes.set_xlabel(writable(across), parse_math=False, family=families())
+    axes.annotate(
+        writable(terms.plane_note(e)), (1, 0), (0, -48), xycoords="axes fraction",
+        textcoords="offset points", ha="right", fontsize=8.5, color=INK, parse_math=False,
+        family=families(),
+    )  # fmt: skip
+    title = f"{upward}: {terms.BRIEF[upward]}"
+    unit = terms.scale(e, upward)
+    axes.set_ylabel(
+        writable(title if unit in title else f"{title}, {unit}"),
+        parse_math=False, family=families(),
+    )  # fmt: skip
 
 
 def bars(
@@ -138,8 +161,8 @@ def bars(
         tick.set(parse_math=False, family=families(), color=INK)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    above, below = reading.score_sides(e, name, label)
-    axes.set_xlabel(f"{name}: {reading.meaning(e, name)}\n← {below} · {above} →")
+    above, below = terms.sides(e, name, label)
+    axes.set_xlabel(f"{name}: {terms.meaning(e, name)}\n← {below} · {above} →")
     axes.set_ylim(-0.7, len(first) - 0.3)
     _title(axes, e, label)
     return figure
@@ -154,15 +177,10 @@ KINDS: Mapping[str, Callable[..., Figure]] = {
 
 
 def _title(axes: Axes, e: Explanation, label: str | int | None) -> None:
-    title, under = heading(e, label)
-    axes.set_title(
-        writable(title), loc="left", fontsize=13, fontweight="bold", color=INK, pad=24,
-        parse_math=False, family=families(),
-    )  # fmt: skip
-    axes.annotate(
-        writable(under), (0, 1), (0, 8), xycoords="axes fraction", textcoords="offset points",
-        fontsize=9, color=FAINT, parse_math=False, family=families(),
-    )  # fmt: skip
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # the axes were just made on one
+    title, under = heading(e, label, int(16 * figure.get_size_inches()[0]))
+    entitled(figure, title, under)
 
 
 def _limits(axes: Axes, x: Floats, y: Floats) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,24 +12,10 @@ from numpy.typing import NDArray
 from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
 from piste.picture import Picture
-from piste.show import colours
 from piste.subject import Unit
+from piste.surrogates import MeanSurrogate
 
 Floats = NDArray[np.float64]
-
-MEANINGS = {
-    "value": "what the unit says when all weight is on it, in log-odds",
-    "importance": "its weight against the others, a log-weight (0 is average, +0.7 doubles it)",
-    "linear": "value × e^importance, both in one number to rank by",
-    "gradient": "how the answer changes as the unit fades a little",
-    "removal": "what the answer loses if the unit is removed",
-    "shapley": "its fair share of the answer (Shapley value)",
-    "sensitivity": "how strongly the answer reacts to the unit, without saying which way",
-    "attribution": (
-        "what the method gives the unit: its share of the answer, in the units of the answer"
-    ),
-}
-"""What the known scores mean, in a few words."""
 
 
 def of_picture(e: Explanation) -> bool:
@@ -44,14 +29,11 @@ def what(e: Explanation) -> str:
 
 
 def part(e: Explanation) -> str:
-    """A unit as a noun: a picture has parts."""
-    return "part" if of_picture(e) else "unit"
-
-
-def meaning(e: Explanation, name: str) -> str:
-    """What a score means, in a few words."""
-    words = MEANINGS.get(name, f"what {e.method} gives the unit")
-    return re.sub(r"\bthe unit\b", f"the {part(e)}", words)
+    """A unit as a noun: a picture has parts, a text words, tokens, sentences or units."""
+    if of_picture(e):
+        return "part"
+    named = input_notes(e).get("units")
+    return str(named)[:-1] if named in ("words", "tokens", "sentences") else "unit"
 
 
 @dataclass(frozen=True)
@@ -182,24 +164,6 @@ def sides(e: Explanation, label: str | int | None = None) -> tuple[str, str]:
     return f"raises {target.name}", f"lowers {target.name}"
 
 
-def score_sides(e: Explanation, name: str, label: str | int | None = None) -> tuple[str, str]:
-    """Like :func:`sides`, for one score: some have no direction, only weight."""
-    if name == "importance":
-        return "weighs more than average", "weighs less than average"
-    if name in UNDIRECTED:
-        return "the answer reacts to it", "no score is below 0"
-    return sides(e, label)
-
-
-def scale_ends(e: Explanation, name: str, label: str | int | None = None) -> tuple[str, str]:
-    """What the high and the low end of a picture's colours mean: weight has one colour there."""
-    if name == "importance":
-        return "weighs most", "weighs least"
-    if name in UNDIRECTED:
-        return "the answer reacts most", "it doesn't react"
-    return sides(e, label)
-
-
 def prediction(e: Explanation) -> str:
     """The model's answer: a class with its probability, or the number of a regression."""
     chance = e.output.probability
@@ -217,34 +181,6 @@ def explained(e: Explanation) -> str:
     if isinstance(value, tuple):
         return f"{e.target.name}; scores shown for {shown_class(e) or e.output.label}"
     return f"{e.target.name} = {number(value)}"
-
-
-def trust(e: Explanation) -> str:
-    """The fidelity in one plain sentence."""
-    fidelity = e.fidelity
-    if not np.isfinite(fidelity.r2):
-        return "Not measured: too few questions were left to check the explanation with."
-    verdict = fidelity.words[:1].upper() + fidelity.words[1:]
-    low, high = fidelity.r2_range
-    bounds = ""
-    if np.isfinite([low, high]).all():
-        bounds = f" ({number(low).lstrip('+')} to {number(high).lstrip('+')})"
-    return (
-        f"{verdict}: R² {number(fidelity.r2).lstrip('+')}{bounds} on {fidelity.questions} reduced "
-        f"{what(e)}s it was not fitted to (1 is perfect, 0 no better than a constant); what it "
-        f"expects is off by {number(float(np.sqrt(fidelity.mse))).lstrip('+')} there."
-    )
-
-
-def saturation(e: Explanation) -> str:
-    """A sentence on the bounds of the answer, if the explanation found any; else nothing."""
-    link = getattr(e.surrogate, "link", None)
-    if link is None:
-        return ""
-    return (
-        f" However much is said, the answer it expects stays between {number(link.lowest)} and "
-        f"{number(link.highest)}: value and linear are of the evidence before that."
-    )
 
 
 def input_notes(e: Explanation) -> dict[str, object]:
@@ -276,41 +212,137 @@ def warnings(e: Explanation) -> Iterator[str]:
         every = f"{len(e.units)} {part(e)}s"
         yield f"Nothing was asked about {unknown} of {every}: give more samples."
     if e.fidelity.r2 < 0.5:
-        yield "The explanation foretells the model badly: don't rely on its scores."
-
-
-def telling(e: Explanation, some: list[Kind], label: str | int | None = None) -> list[int]:
-    """Kinds in the order they deserve a label: strong in the ranking or extreme on an axis."""
-    first = [kind.first for kind in some]
-    parts = [e.score(None, label), e.score("value", label), 0.6 * e.score("importance")]
-    shares = [np.abs(part[first]) / colours.scale(part) for part in parts]
-    return by_size(np.max(shares, axis=0))
-
-
-def main_scores(e: Explanation) -> list[str]:
-    """Value and importance where there are any, and the score that ranks."""
-    pair = ("value", "importance")
-    return [name for name in pair if name in e.scores and name != e.ranking] + [e.ranking]
-
-
-def most_labels(e: Explanation) -> int:
-    """Labels one plane can hold; a part's name tells a reader less than a word does."""
-    return 16 if of_picture(e) else 90
-
-
-def how_to_read(e: Explanation, label: str | int | None = None) -> str:
-    """One plain line on what the main scores mean."""
-    above, below = sides(e, label)
-    of = "part of the picture" if of_picture(e) else "unit"
-    if {"value", "importance"} <= set(e.scores):
-        return (
-            f"Value is what a {of} says when all weight is on it: above 0 it {above}, below 0 it "
-            f"{below}. "
-            f"Importance is its weight against the other {part(e)}s: 0 is average, +0.7 counts "
-            f"double.{saturation(e)}"
+        yield "The explanation predicts the model badly: do not rely on its scores."
+    if isinstance(e.surrogate, MeanSurrogate):
+        yield (
+            "An older version of Piste made this result: its values are not on the scale of the "
+            "answers. Explain again for those that are."
         )
-    known = meaning(e, e.ranking) if e.ranking in MEANINGS else ""
-    if e.ranking in UNDIRECTED and known:
-        return f"{e.ranking[:1].upper()}{e.ranking[1:]} is {known}."
-    name = f"{e.ranking[:1].upper()}{e.ranking[1:]} is {known}. " if known else ""
-    return f"{name}A score above 0 {above}, one below 0 {below}; the larger, the more it counts."
+
+
+# -- the summary -------------------------------------------------------------------------------
+
+MOST_FOR, MOST_AGAINST = 3, 2
+"""Names in a summary."""
+_LEAST = 0.1
+"""Share of the strongest score below which a unit is not named."""
+_HOW_WELL = {
+    "very good": "Predicts the model very well",
+    "good": "Predicts the model well",
+    "fair": "Predicts the model fairly well",
+    "poor": "Predicts the model poorly",
+    "unusable": "Does not predict the model",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An explanation in two lines: the answer with its reasons, and how far to trust them."""
+
+    answer: str
+    pieces: tuple[tuple[str, bool], ...]
+    """The reasons, piece by piece; true for the names of units."""
+    trust: str
+
+    @property
+    def reasons(self) -> str:
+        return "".join(words for words, _ in self.pieces)
+
+    @property
+    def line(self) -> str:
+        return f"{self.answer}: {self.reasons}"
+
+
+def summary(e: Explanation, label: str | int | None = None) -> Summary:
+    """What the model says, mostly because of which units, how well that is known, at what cost.
+
+    Units are named whose ranking score is strong and stands out from 0 by two standard errors.
+    """
+    chance = e.output.probability
+    answer = prediction(e) if chance is None else f"{e.output.label}, {percent(chance)}"
+    return Summary(answer, tuple(_reasons(e, label)), _trust(e))
+
+
+def clear(scores: Floats, errors: Floats) -> NDArray[np.bool_]:
+    """Scores that differ from 0 by two standard errors, as far as errors are known."""
+    known = np.where(np.isnan(errors), 0.0, errors)
+    return np.asarray(np.isfinite(scores) & (np.abs(scores) > 2 * known))
+
+
+def _reasons(e: Explanation, label: str | int | None) -> Iterator[tuple[str, bool]]:
+    found, scores = kinds(e), e.score(None, label)
+    strong = clear(scores, e.error(None, label))
+    strong &= np.abs(scores) >= _LEAST * np.abs(scores[strong]).max(initial=0.0)
+    order = [found[i] for i in by_size(scores[[kind.first for kind in found]])]
+    order = [kind for kind in order if strong[kind.first]]
+    if e.ranking in UNDIRECTED:
+        if not order:
+            yield f"no {part(e)} stands out.", False
+            return
+        yield "the answer reacts most to ", False
+        yield from _listed(e, order[:MOST_FOR])
+        yield ".", False
+        return
+    leads, sign = _leads(e, label)
+    up = [kind for kind in order if sign * scores[kind.first] > 0][:MOST_FOR]
+    down = [kind for kind in order if sign * scores[kind.first] < 0][:MOST_AGAINST]
+    if not up:
+        yield f"no single {part(e)} stands out{' for it' if down else ''}", False
+    else:
+        yield leads[0], False
+        yield from _listed(e, up)
+    if down:
+        yield f"; {leads[1]}", False
+        yield from _listed(e, down)
+    yield ".", False
+
+
+def _leads(e: Explanation, label: str | int | None) -> tuple[tuple[str, str], int]:
+    """Words before the units for and against the model's answer, and the sign of the former."""
+    target, said = e.target, e.output.label
+    because = "mostly because of "
+    if target.kind == "margin" and len(target.indices) == 2:
+        a, b = (e.output.labels[index] for index in target.indices)
+        if said == b:
+            return (because, f"for {a} "), -1
+        return (because if said == a else f"for {a} mostly ", f"for {b} "), 1
+    known = shown_class(e, label)
+    if known is None and e.output.probabilities is not None and target.kind in ("class", "output"):
+        known = e.output.labels[target.indices[0]]
+    if known is None:
+        name = "" if e.output.probabilities is None else f"{target.name} is "
+        return (f"{name}raised mostly by ", "lowered by "), 1
+    if known == said:
+        return (because, "against it "), 1
+    if target.kind == "class" and len(e.output.labels) == 2:
+        return (because, "against it "), -1
+    return (f"for {known} speak mostly ", "against it "), 1
+
+
+def _listed(e: Explanation, some: Sequence[Kind]) -> Iterator[tuple[str, bool]]:
+    for place, kind in enumerate(some):
+        if place:
+            yield ", ", False
+        # Names with other signs than letters would run into the sentence.
+        yield (kind.title if kind.name.replace("'", "").isalnum() else f"“{kind.title}”"), True
+
+
+def _trust(e: Explanation) -> str:
+    fidelity, noun = e.fidelity, part(e)
+    asked = f"{e.calls:,} question{'' if e.calls == 1 else 's'}"
+    if np.isfinite(e.cost):
+        passes = max(round(e.cost), 1)
+        asked += f", the cost of {passes:,} full pass{'' if passes == 1 else 'es'}"
+    if not np.isfinite(fidelity.r2):
+        return f"Not measured: too few questions were left to check the explanation with; {asked}."
+    where = f"{what(e)}s with {noun}s removed"
+    if e.settings.get("sampler") == "short" or e.settings.get("solver") == "analytic":
+        where = f"short {what(e)}s of a few of its {noun}s"
+    parts = {f"single {noun}s": fidelity.single, "few": fidelity.few, "many": fidelity.many}
+    known = [f"{name} {_plain(r2)}" for name, r2 in parts.items() if np.isfinite(r2)]
+    apart = f" ({', '.join(known)})" if known else ""
+    return f"{_HOW_WELL[fidelity.words]} on {where}: R² {_plain(fidelity.r2)}{apart}; {asked}."
+
+
+def _plain(value: float) -> str:
+    return number(value).lstrip("+")

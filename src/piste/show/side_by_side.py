@@ -144,7 +144,7 @@ class SideBySide:
         if len(self.explanations) == 1:
             return f"Only one method was asked, so there is nothing to compare. {self.caution}"
         skills = {
-            "r2_all": ("foretelling removals", "R²"),
+            "r2_all": ("predicting removals", "R²"),
             "aopc": ("finding what the answer hangs on", "AOPC"),
         }
         winners = {name: best for name in skills if (best := self.best(name))}
@@ -162,7 +162,7 @@ class SideBySide:
             more = f", {_names(firsts[1])} {at[1]}" if len(firsts) == 2 else ""
             said = f"Here {_names(firsts[0])} {are} best {at[0]}{more}."
         if "r2_all" in winners and self.figure(winners["r2_all"][0], "r2_all") < 0.5:
-            said += " But no method foretells removals well here."
+            said += " But no method predicts removals well here."
         return f"{said} {self.caution}"
 
 

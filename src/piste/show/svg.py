@@ -1,4 +1,4 @@
-"""The plane of value and importance as inline SVG, coloured by the page's style sheet."""
+"""The plane of two scores as inline SVG, coloured by the page's style sheet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.explanation import Explanation
-from piste.show import colours, labels, reading
+from piste.show import colours, labels, reading, terms
 
 Floats = NDArray[np.float64]
 
@@ -52,11 +52,11 @@ class _Frame:
 
 @dataclass(frozen=True)
 class Points:
-    """What a plane shows: named points, value to the right and importance upward."""
+    """What a plane shows: named points, value to the right and mostly importance upward."""
 
     names: Sequence[str]
     places: Floats
-    """Value and importance, n × 2; points that are not known are left out."""
+    """The two scores, n × 2; points that are not known are left out."""
     errors: Floats
     """Their standard errors, NaN where there is none."""
     radii: Floats
@@ -65,7 +65,7 @@ class Points:
     order: Sequence[int]
     """Points that may have a label, the most telling first."""
     loose: NDArray[np.bool_]
-    """Points of which too little is known to say that they count at all: they step back."""
+    """Points that say too little to count: small and pale, or pale only if they have a name."""
     sides: tuple[str, str]
     """What positive and negative values mean."""
     about: str
@@ -74,16 +74,22 @@ class Points:
     """The number of the first point: several planes of a page count on."""
     also: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Further points that a point stands for, at the same place; they are not drawn."""
+    titles: tuple[str, str] = ("value (log-odds)", "importance (log-weight)")
+    """Of the two axes."""
+    upward: tuple[str, str] = ("heavier", "lighter")
+    """What high and low mean on the upward axis."""
+    bare: bool = False
+    """Whether points without a place in ``order`` have no error bars."""
 
 
 def plane(
     e: Explanation, kinds: list[reading.Kind], *, width: float = 860, height: float = 520
 ) -> str:
-    """The plane of an explanation's units; "" without value and importance."""
-    if not {"value", "importance"} <= set(e.scores):
+    """The plane of an explanation's units; "" without two scores for it."""
+    both = terms.plane_scores(e)
+    if both is None:
         return ""
     firsts = [kind.first for kind in kinds]
-    both = ("value", "importance")
     places = np.stack([e.score(name)[firsts] for name in both], axis=1)
     also = _together(e, kinds, places)
     hidden = {index for others in also.values() for index in others}
@@ -97,20 +103,32 @@ def plane(
         else kind.title
         for index, kind in enumerate(kinds)
     ]
+    order = [index for index in terms.named(e, kinds) if index not in hidden]
+    quiet = np.ones(len(kinds), dtype=bool)
+    quiet[order] = False
+    weighed = both[1] == "importance"
     points = Points(
         names=names,
         places=places,
         errors=np.stack([e.error(name)[firsts] for name in both], axis=1),
-        radii=3.6 * np.array(copies) ** 0.3,
-        strengths=colours.strengths(e.score("value"))[firsts],
-        order=[index for index in reading.telling(e, kinds) if index not in hidden],
-        # Value and importance are loose where their product, which ranks, is well known.
-        loose=(e.error() > np.abs(e.score()))[firsts],
+        radii=3.6 * np.array(copies) ** 0.3 * np.where(quiet, 0.6, 1.0),
+        strengths=colours.strengths(e.score())[firsts],
+        order=order,
+        loose=quiet,
         sides=reading.sides(e),
-        about="Value against importance of every unit",
+        about=f"Value against {both[1]} of every {reading.part(e)}",
         also=also,
+        titles=(_titled(e, both[0]), _titled(e, both[1])),
+        upward=("heavier", "lighter") if weighed else ("for it", "against it"),
+        bare=True,
     )
-    return draw(points, width=width, height=height, most=reading.most_labels(e))
+    return draw(points, width=width, height=height, most=terms.most_names(e))
+
+
+def _titled(e: Explanation, name: str) -> str:
+    unit = terms.scale(e, name)
+    brief = terms.BRIEF[name]
+    return f"{name}: {brief}" + ("" if unit in brief else f" ({reading.short(unit, 24)})")
 
 
 def _together(
@@ -135,14 +153,17 @@ def draw(points: Points, *, width: float = 860, height: float = 520, most: int =
     sizes = np.array([(text_width(name) + 4, _FONT + 3) for name in points.names])
     order = [index for index in points.order if known[index]][:most]
     places = labels.place(dots, points.radii + 1, sizes, order, frame.box)
-    parts = [_axes(points.sides, frame)]
-    for index in np.flatnonzero(known).tolist():
+    barred = set(order) if points.bare else set(range(len(points.names)))
+    parts = [_axes(points, frame)]
+    named = set(order)
+    # Named points are drawn last: they lie above the small ones, and can be pointed at.
+    for index in sorted(np.flatnonzero(known).tolist(), key=named.__contains__):
         place, error = points.places[index], points.errors[index]
         look = "piste-dot piste-loose" if points.loose[index] else "piste-dot"
         others = " ".join(str(points.first + one) for one in points.also.get(index, ()))
         more = f' data-also="{others}" data-name="{escape(points.names[index])}"' if others else ""
         parts.append(f'<g data-k="{points.first + index}"{more} class="{look}">')
-        parts.append(_whiskers(frame, place, error))
+        parts.append(_whiskers(frame, place, error) if index in barred else "")
         radius, strength = float(points.radii[index]), float(points.strengths[index])
         parts.append(_dot(dots[index], radius, strength))
         parts.append(_label(points.names[index], places[index], dots[index]))
@@ -179,9 +200,9 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
     return [float(round(number, 10)) + 0.0 for number in numbers]
 
 
-def _axes(sides: tuple[str, str], frame: _Frame) -> str:
+def _axes(points: Points, frame: _Frame) -> str:
     left, top, right, bottom = frame.box
-    above, below = sides
+    above, below = points.sides
     zero_x, zero_y = frame.x(0), frame.y(0)
     parts = [
         f'<path class="piste-zero" d="M{zero_x:.1f} {top}V{bottom}M{left} {zero_y:.1f}H{right}"/>',
@@ -192,10 +213,10 @@ def _axes(sides: tuple[str, str], frame: _Frame) -> str:
     parts += [_tick(frame.x(number), bottom + 15, number, "middle") for number in across]
     parts += [_tick(left - 6, frame.y(number) + 4, number, "end") for number in upward]
     middle = (top + bottom) / 2
-    x_title, y_title = "value (log-odds)", "importance (log-weight)"
-    if frame.width > 2 * text_width(below + above):
+    x_title, y_title = points.titles
+    if frame.width - left > text_width(f"{below}{x_title}{above}") + 120:
         x_title = f"← {below}  ·  {x_title}  ·  {above} →"
-        y_title = f"← lighter  ·  {y_title}  ·  heavier →"
+        y_title = f"← {points.upward[1]}  ·  {y_title}  ·  {points.upward[0]} →"
     parts.append(
         f'<text class="piste-title" x="{(left + right) / 2:.1f}" y="{frame.height - 8:g}" '
         f'text-anchor="middle">{escape(x_title)}</text>'

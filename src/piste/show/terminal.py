@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from piste.explanation import Explanation
-from piste.show import blocks, colours, reading
+from piste.show import blocks, colours, reading, terms
 from piste.show.look import GROUNDS, Look, printable, step
 from piste.show.pieces import Piece, texts
 
@@ -34,7 +35,8 @@ class _Report:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         e = self.e
         look = Look.of(console)
-        yield from _header(e)
+        yield summary_line(e)
+        yield Text(reading.summary(e).trust)
         for warning in reading.warnings(e):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
@@ -49,22 +51,27 @@ class _Report:
             yield Padding(legend(e, e.ranking, look), (0, 2))
         yield ""
         yield _table(e, options.max_width, options.ascii_only)
-        yield Text(reading.how_to_read(e), style="italic")
+        yield ""
+        yield _glossary(e)
 
 
-def _header(e: Explanation) -> RenderResult:
-    yield Text.assemble(("The model says ", ""), (reading.prediction(e), "bold"))
-    lines = {
-        "explained": reading.explained(e),
-        "method": f"{e.method}, {e.calls:,} calls, {e.seconds:.1f} s",
-        "trust": reading.trust(e),
-    }
+def summary_line(e: Explanation) -> Text:
+    """The answer and its reasons."""
+    summary = reading.summary(e)
+    line = Text.assemble((printable(summary.answer), "bold"), ": ")
+    for words, name in summary.pieces:
+        line.append(printable(words), style="italic bold" if name else "")
+    return line
+
+
+def _glossary(e: Explanation) -> Table:
+    lines = terms.glossary(e) | {"explained": terms.made(e)}
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(overflow="fold")
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(style="dim", overflow="fold")
     for name, line in lines.items():
-        grid.add_row(name, Text(line))
-    yield grid
+        grid.add_row(Text(name), Text(printable(line)))
+    return grid
 
 
 def _marked(text: str, strength: float) -> str:
@@ -84,7 +91,7 @@ def highlighted(e: Explanation, pieces: list[Piece], look: Look, most: int = MOS
         shown += 1
         if shown > most:
             left = sum(piece.unit is not None for piece in pieces) - most
-            text.append(f"… ({left} more units not shown here)", style="dim")
+            text.append(f"… ({left} more {reading.part(e)}s not shown here)", style="dim")
             break
         strength = float(strengths[piece.unit])
         if look.plain:
@@ -96,7 +103,7 @@ def highlighted(e: Explanation, pieces: list[Piece], look: Look, most: int = MOS
 
 def legend(e: Explanation, by: str, look: Look) -> Text:
     """What the two colours, or signs, mean."""
-    above, below = reading.score_sides(e, e.ranking)
+    above, below = terms.sides(e, e.ranking)
     if look.plain:
         return Text(f"word+++ {above}, word--- {below} (by {by})", style="dim")
     line = Text()
@@ -108,15 +115,17 @@ def legend(e: Explanation, by: str, look: Look) -> Text:
 
 
 def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
-    """The strongest units; errors go first when the terminal is narrow, then the bar."""
-    names = reading.main_scores(e)
+    """The strongest units; in a narrow terminal the bar goes first, then the errors."""
+    names = terms.main_scores(e)
     scores = {name: e.score(name) for name in names}
-    errors = {name: e.error(name) for name in names}
-    places = {name: reading.digits(scores[name]) for name in names}
     ranked, all_kinds = scores[e.ranking], reading.kinds(e)
     order = reading.by_size(np.array([ranked[kind.first] for kind in all_kinds]))[:ROWS]
-    roomy = width >= 34 + 16 * len(names)
-    bar = min(width - 30 - (16 if roomy else 9) * len(names), 20)
+    some = [all_kinds[place] for place in order]
+    titles = [printable(kind.title) for kind in some]
+    numbers = [_cells(e, name, some, errors=True) for name in names]
+    wide = min(max(map(cell_len, (*titles, reading.part(e)))), 24)
+    if _width(names, numbers) + min(wide, 12) > width:
+        numbers = [_cells(e, name, some, errors=False) for name in names]
     left = len(all_kinds) - len(order)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", caption_style="dim")
     table.caption = f"weaker and not listed: {left}" if left else None
@@ -124,21 +133,40 @@ def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
     table.add_column(reading.part(e), overflow="ellipsis", no_wrap=True, max_width=24, min_width=6)
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
+    bar = min(width - wide - _width(names, numbers) - _SPACE, 20)
     if bar >= 4:
         table.add_column("", no_wrap=True)
     finite = np.abs(ranked[np.isfinite(ranked)])
     most = float(finite.max(initial=0)) or 1.0
-    for place in order:
-        kind, unit = all_kinds[place], all_kinds[place].first
-        row = [Text(printable(kind.title))]
-        for name in names:
-            value, error = float(scores[name][unit]), float(errors[name][unit])
-            shown = reading.with_error(value, error if roomy else np.nan, places[name])
-            row.append(Text(shown))
+    for row, kind in enumerate(some):
+        cells = [Text(titles[row]), *(Text(column[row]) for column in numbers)]
         if bar >= 4:
-            row.append(_bar(float(np.nan_to_num(ranked[unit])) / most, bar, ascii_only))
-        table.add_row(*row)
+            share = float(np.nan_to_num(ranked[kind.first])) / most
+            cells.append(_bar(share, bar, ascii_only))
+        table.add_row(*cells)
     return table
+
+
+_SPACE = 2
+"""Between two columns."""
+
+
+def _cells(e: Explanation, name: str, some: list[reading.Kind], *, errors: bool) -> list[str]:
+    """A score of these kinds as text."""
+    scores, spread = e.score(name), e.error(name)
+    places = reading.digits(scores)
+    return [
+        reading.with_error(
+            float(scores[kind.first]), float(spread[kind.first]) if errors else np.nan, places
+        )
+        for kind in some
+    ]
+
+
+def _width(names: list[str], columns: list[list[str]]) -> int:
+    """What columns of numbers need, with the space before each."""
+    pairs = zip(names, columns, strict=True)
+    return sum(max(map(len, (name, *column))) + _SPACE for name, column in pairs)
 
 
 def _bar(share: float, width: int, ascii_only: bool) -> Text:

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from piste.explanation import Explanation
-from piste.show import colours, reading
+from piste.show import colours, terms
 from piste.show.canvas import FAINT, INK, Floats, blank, heading
 from piste.show.fonts import families, writable
 from piste.show.pieces import Piece, texts
@@ -127,17 +127,35 @@ def text(
     strengths = colours.strengths(e.score(name, label))
     words, lines = flowed(e, width * DPI - 2 * MARGIN)
     lines = min(lines, MOST_LINES)
-    page = Page.of(width, 2 * MARGIN + 84 + lines * LINE)
-    title, under = heading(e, label)
-    page.write(MARGIN, MARGIN + 8, writable(title), 13, INK, weight="bold")
-    page.write(MARGIN, MARGIN + 30, writable(under), 9, FAINT)
-    left = page.flow(MARGIN, MARGIN + 50, words, strengths, lines)
+    head = Head.of(e, label, width)
+    page = Page.of(width, 2 * MARGIN + head.height + 34 + lines * LINE)
+    page.head(head)
+    left = page.flow(MARGIN, MARGIN + head.height, words, strengths, lines)
     bottom = page.height - MARGIN
-    page.legend(bottom, reading.score_sides(e, name, label), name)
+    page.legend(bottom, terms.sides(e, name, label), name)
     if left:
         note = f"{left} more words not shown"
         page.write(width * DPI - MARGIN, bottom, note, 8, FAINT, align="right")
     return page.figure
+
+
+@dataclass(frozen=True)
+class Head:
+    """The answer, and below it the reasons and how far to trust them, wrapped."""
+
+    title: str
+    lines: tuple[str, ...]
+
+    @staticmethod
+    def of(e: Explanation, label: str | int | None, width: float) -> Head:
+        """For a page so many inches wide."""
+        title, under = heading(e, label, int(15 * (width - 2 * MARGIN / DPI)))
+        return Head(title, tuple(under))
+
+    @property
+    def height(self) -> float:
+        """Pixels from the margin to what follows."""
+        return 38.0 + 17.0 * len(self.lines)
 
 
 @dataclass(frozen=True)
@@ -170,6 +188,12 @@ class Page:
             x / self.width, 1 - y / self.height, words, fontsize=size, color=colour, weight=weight,
             ha=align, va="center_baseline", family=families(), parse_math=False, gid=gid,
         )  # fmt: skip
+
+    def head(self, head: Head) -> None:
+        """The summary at the top."""
+        self.write(MARGIN, MARGIN + 8, writable(head.title), 13, INK, weight="bold")
+        for row, words in enumerate(head.lines):
+            self.write(MARGIN, MARGIN + 32 + 17 * row, writable(words), 9, INK)
 
     def mark(self, x: float, y: float, wide: float, strength: float) -> None:
         """A ground of a strength behind a word."""

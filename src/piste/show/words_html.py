@@ -21,9 +21,10 @@ MOST = 300
 _ODD = 100
 """How many of them may be words whose value and importance disagree."""
 _MOST_LABELS = 70
+_ERRORS = ("value", "importance", "effect")
 _CLASS = re.compile(r"log-odds of '(.*)'", re.DOTALL)
-Errors = Mapping[str, tuple[float, float]]
-"""By word, the standard errors of its value and its importance."""
+Errors = Mapping[str, Mapping[str, float]]
+"""By word, the standard errors of its value, its importance and its effect."""
 
 
 def of_run(
@@ -48,8 +49,8 @@ def of_run(
     documents = int(manifest["counts"]["documents"])
     about = (
         f"Words in at least {fewest} of {documents:,} documents; capitals don't count. Effect is "
-        "the mean of a word's scores over its documents, value and importance likewise; the small "
-        "numbers are its 95 % interval."
+        "the mean of a word's scores over its documents, value and importance likewise (importance "
+        "where weights are determined); the small numbers are its 95 % interval."
     )
     return view(found, about, model=model or _name(manifest["classifier"]), by=by)
 
@@ -57,17 +58,21 @@ def of_run(
 def of_vocabulary(vocabulary: Vocabulary) -> pages.View:
     """The words of a vocabulary."""
     known, about = vocabulary.errors, vocabulary.about
-    pairs = zip(known["value"].tolist(), known["importance"].tolist(), strict=True)
+    columns = [known[name].tolist() for name in _ERRORS]
     rows = from_vocabulary(vocabulary, least=1)
     usual = [row for row in rows if row.documents >= LEAST]
     rare = len(rows) - len(usual) if usual else 0
     told = (
         f"One SLALOM for {about['documents']:,} documents: R² {about['r2']:.2f} on documents it "
-        "was not fitted to. Effect is what a word adds to a neutral text of usual length; the "
-        "small numbers are its 95 % interval, lines on the dots one standard error."
+        "was not fitted to. Effect is what a word adds to a neutral text of usual length, before "
+        "saturation; the small numbers are its 95 % interval, lines on the dots one standard error."
+        + ("" if vocabulary.mixing.told else " Words add up: weights are not determined.")
         + (f" {rare:,} words in fewer than {LEAST} documents are left out." if rare else "")
     )
-    errors = dict(zip(vocabulary.words, pairs, strict=True))
+    errors = {
+        word: dict(zip(_ERRORS, own, strict=True))
+        for word, *own in zip(vocabulary.words, *columns, strict=True)
+    }
     return view(usual or rows, told, model=_name(about.get("model")), errors=errors)
 
 
@@ -156,18 +161,25 @@ def _group(rows: Sequence[Word], errors: Errors, first: int) -> str:
     above, below = _sides(rows[0].target)
     points = _points(rows, errors, first)
     wide = svg.draw(points, most=_MOST_LABELS)
+    weighed = _known(rows, "importance")
     plane = ""
     if wide:
         small = svg.draw(points, width=380, height=440, most=_MOST_LABELS // 2)
-        plane = f"""<section><h2>What words say, and how much they weigh</h2>
-<p class="piste-faint">Value is what a word says when all weight is on it: above 0 it
-{escape(above)}, below 0 it {escape(below)}. Importance is its weight against others: 0 is average,
-+0.7 counts double.</p>
+        title = "how much they weigh" if weighed else "what they do in a text"
+        more = (
+            "Importance is its log-weight against others: 0 is average, +0.7 counts double."
+            if weighed
+            else "Weights are not determined, so the plane shows effects."
+        )
+        plane = f"""<section><h2>What words say alone, and {title}</h2>
+<p class="piste-faint">Value is the answer that is expected of a word alone: above 0 it
+{escape(above)}, below 0 it {escape(below)}. {more}</p>
 <div class="piste-wide">{wide}</div><div class="piste-small">{small}</div></section>"""
-    names = ("word", "documents", "effect", *(("value", "importance") if wide else ()))
+    known = [name for name in ("value", "importance") if _known(rows, name)]
+    names = ("word", "documents", "effect", *known)
     heads = "".join(pages.head(name) for name in names)
     shown = _columns(rows)
-    lines = "".join(_row(rows, shown, place, first, bool(wide)) for place in range(len(rows)))
+    lines = "".join(_row(rows, shown, place, first, known) for place in range(len(rows)))
     table = f"""<section><h2>What they do</h2>
 <p class="piste-faint">An effect above 0 {escape(above)}, one below 0 {escape(below)}. Pale ones may
 be 0; of words that do nothing, 1 in 20 is not pale. Click a heading to sort.</p>
@@ -177,7 +189,11 @@ be 0; of words that do nothing, 1 in 20 is not pale. Click a heading to sort.</p
 
 
 def _row(
-    rows: Sequence[Word], shown: Mapping[str, list[str]], place: int, first: int, both: bool
+    rows: Sequence[Word],
+    shown: Mapping[str, list[str]],
+    place: int,
+    first: int,
+    known: Sequence[str],
 ) -> str:
     row = rows[place]
     interval = f" <small>{shown['95 %'][place]}</small>" if _measured(row) else ""
@@ -186,14 +202,17 @@ def _row(
         f'<td data-v="{row.documents}">{row.documents:,}</td>',
         f'<td data-v="{row.effect:.6g}"{pale}>{shown["effect"][place]}{interval}</td>',
     ]
-    if both:
-        for name, number in (("value", row.value), ("importance", row.importance)):
-            key = "" if number is None else f"{number:.6g}"
-            cells.append(f'<td data-v="{key}">{shown[name][place]}</td>')
+    for name in known:
+        number: float | None = getattr(row, name)
+        key = "" if number is None else f"{number:.6g}"
+        cells.append(f'<td data-v="{key}">{shown[name][place]}</td>')
     return (
         f'<tr data-k="{first + place}"><th scope="row" dir="auto">'
         f"{escape(reading.short(row.word))}</th>{''.join(cells)}</tr>"
     )
+
+
+_UPWARD = {"importance": "importance: its log-weight", "effect": "effect: what it does in a text"}
 
 
 def _sides(target: str) -> tuple[str, str]:
@@ -204,22 +223,35 @@ def _sides(target: str) -> tuple[str, str]:
 
 
 def _points(rows: Sequence[Word], errors: Errors, first: int) -> svg.Points:
-    places = np.array([(row.value, row.importance) for row in rows], dtype=np.float64)
-    unknown = (np.nan, np.nan)
+    upward = "importance" if _known(rows, "importance") else "effect"
+    both = ("value", upward)
+    places = np.array(
+        [[getattr(row, name) for name in both] for row in rows], dtype=np.float64
+    ).reshape(-1, 2)
     effects = np.array([row.effect for row in rows])
     shares = [np.abs(part) / colours.scale(part) for part in (effects, *places.T)]
+    unknown = dict.fromkeys(_ERRORS, np.nan)
+    spreads = [[errors.get(row.word, unknown)[name] for name in both] for row in rows]
+    weighed = upward == "importance"
     return svg.Points(
         names=[reading.short(row.word) for row in rows],
         places=places,
-        errors=np.array([errors.get(row.word, unknown) for row in rows], dtype=np.float64),
+        errors=np.array(spreads, dtype=np.float64),
         radii=np.clip(2.0 * np.array([row.documents for row in rows]) ** 0.2, 2.5, 9.0),
         strengths=colours.strengths(effects),
         order=reading.by_size(np.max(np.nan_to_num(shares), axis=0)),
         loose=np.array([row.low <= 0 <= row.high for row in rows]),
         sides=_sides(rows[0].target),
-        about="Value against importance of the most telling words",
+        about=f"Value against {upward} of the most telling words",
         first=first,
+        titles=("value: expected of it alone", _UPWARD[upward]),
+        upward=("heavier", "lighter") if weighed else ("for it", "against it"),
     )
+
+
+def _known(rows: Sequence[Word], name: str) -> bool:
+    """Whether any word has this score."""
+    return any(getattr(row, name) is not None for row in rows)
 
 
 def _columns(rows: Sequence[Word]) -> dict[str, list[str]]:
@@ -237,6 +269,8 @@ def _columns(rows: Sequence[Word]) -> dict[str, list[str]]:
         ],
     }
     for name in ("value", "importance"):
+        if not _known(rows, name):
+            continue
         numbers = np.array([getattr(row, name) for row in rows], dtype=np.float64)
         most = reading.digits(numbers)
         shown[name] = [reading.number(number, most) for number in numbers.tolist()]

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.errors import PisteError
 from piste.slalom.surrogate import Slalom
+from piste.types import Floats
 
-Floats = NDArray[np.float64]
 Ask = Callable[[Sequence[Sequence[int]]], Floats]
 
 # Beyond this share of the attention the logarithm only amplifies rounding.

@@ -1,206 +1,247 @@
-"""Fit a SLALOM to counts and outputs, by Newton or by SGD."""
+"""Fit the family to counts and outputs, and choose its form."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from piste.errors import PisteError
-from piste.slalom.counts import Counts
-from piste.slalom.newton import NewtonResult, curvature_at, solve_newton
-from piste.slalom.results import Fit, assemble
-from piste.slalom.saturating import MOST_JOINT, fit_jointly
+from piste.slalom.classes import fit_classes, leading
+from piste.slalom.family import Form, Questions
 from piste.slalom.sgd import solve_sgd
+from piste.slalom.solver import Posterior, solve
+from piste.slalom.surrogate import Slalom
 from piste.slalom.threads import threads_for
+from piste.types import Flags, Floats
 
-Floats = NDArray[np.float64]
-Solver = Literal["newton", "sgd"]
-Ridge = float | tuple[float, float] | Literal["auto"]
+FormChoice = Literal["auto", "paper", "additive", "mixed", "softmax"]
+FORMS: dict[str, Form] = {
+    "paper": Form(1.0),
+    "additive": Form(0.0, saturation=True),
+    "softmax": Form(1.0, saturation=True),
+    "mixed": Form(None, saturation=True),
+}
+"""Forms by name. "auto" chooses among all but "paper", each with and without saturation."""
+
+_STARTS = (0.0, 0.5, 1.0)
+"""Mixings that a search begins at: from one alone it may end where it is not best."""
+_NEAR = 0.12
+"""A mixing as near to an end is compared with the end itself."""
+_MARGIN = 3.0
+"""By how much the log marginal likelihood must be higher to prefer a form that has more."""
+_FEW_ANSWERS = 12
+_EXACT = 1e-8  # of the variance: an error below is as good as none
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted surrogate with the precision of its parameters."""
+
+    slalom: Slalom
+    form: Form
+    loss: float
+    """Mean squared error on the questions it was fitted to."""
+    active: Flags
+    """Types that occur in some question; of the others nothing is known."""
+    posterior: Posterior | None
+    """None after gradient descent, which has no errors."""
+    iterations: int
+    converged: bool
+    left_out: Floats
+    """Leave-one-out residuals of the questions; the residuals themselves where there are none."""
+    compared: tuple[tuple[str, float], ...] = ()
+    """Forms that were tried, with their log marginal likelihoods."""
+
+    def predict(self, counts: ArrayLike | Any) -> Floats:
+        """Expected answers to rows of counts."""
+        return self.slalom.predict(counts)
+
+    @property
+    def mixing_error(self) -> float:
+        """Standard error of γ: 0 where the form fixes it."""
+        if self.posterior is None or self.posterior.layout.mixing is None:
+            return 0.0
+        return float(np.linalg.norm(self.posterior.factor[self.posterior.layout.mixing]))
 
 
 def fit(
     counts: ArrayLike | Any,
     outputs: ArrayLike,
     *,
-    solver: Solver = "newton",
-    background: bool | Literal["auto"] = False,
-    ridge: Ridge = 0.0,
-    slopes: ArrayLike | None = None,
-    link: bool | Literal["auto"] = False,
+    form: FormChoice | Form = "auto",
+    solver: Literal["newton", "sgd"] = "newton",
     start: Fit | None = None,
     **options: Any,
 ) -> Fit:
-    """Fit F(c) of eq. 4 to outputs by least squares.
+    """Fit F(c) to outputs.
 
     ``counts`` is questions × types (how often each type occurs), dense or any scipy.sparse;
-    ``outputs`` has one number per question, or one per class (then importances are shared, C.1).
-    ``ridge`` is a number, a pair (on importances, on values), or "auto": found by marginal
-    likelihood. ``background="auto"`` keeps a background only if its weight is at least twice its
-    standard error; where it hardly explains anything, also only if none explains less. With
-    slopes or a link it is kept if a fit without one leaves more noise.
-    ``slopes`` (questions × types, NaN where unknown) are derivatives with respect to log λ of
-    soft removal (eq. 5), which are a_i (v_i − F) in a SLALOM. ``link`` fits a saturation on top
-    (see :class:`~piste.slalom.link.Saturation`); "auto" keeps it if it bends the answers. Both
-    need one output per question and Newton; then ``start`` is an earlier fit to begin at.
-    Options of "sgd": epochs, learning_rate, batch, seed; of "newton": max_iterations.
+    ``outputs`` has one number per question, or one per class (then weights are shared, C.1, and
+    nothing saturates). ``form`` "paper" is SLALOM as published; "auto" compares additive, mixed
+    and softmax forms, with and without saturation, by their marginal likelihood: a form is
+    preferred to a simpler one only if its logarithm is higher by 3. ``start`` is an earlier
+    fit to begin at, whose form is kept. ``solver="sgd"`` is the paper's algorithm 1 (options:
+    epochs, learning_rate, batch, seed).
 
-    >>> from piste.slalom import Slalom
     >>> rng = np.random.default_rng(0)
     >>> truth = Slalom(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.5, 0.0]))
     >>> counts = rng.integers(0, 3, (40, 3)) + np.eye(3)[rng.integers(0, 3, 40)]
     >>> found = fit(counts, truth.predict(counts))
-    >>> bool(np.allclose(found.values, truth.values))
-    True
+    >>> found.slalom.mixing, bool(np.allclose(found.slalom.values, truth.values, atol=1e-4))
+    (1.0, True)
     """
-    if background not in (True, False, "auto"):
-        raise PisteError(f"background={background!r} is wrong: True, False or 'auto' is wanted.")
-    matrix, answers = _check(counts, outputs, bool(background))
-    given = None if slopes is None else _check_slopes(slopes, matrix.shape)
-    size = matrix.nnz if sparse.issparse(matrix) else matrix.size
-    if (given is not None or link) and (answers.ndim != 1 or solver != "newton"):
-        raise PisteError("Slopes and a link need one output per question and solver='newton'.")
-    task = _Task(matrix, answers, solver, ridge, options)
-    plain: Fit | None = None
-    many = matrix.shape[1] > MOST_JOINT
-    if given is None and (link is not True or many):
-        plain = _fit_plain(task, background, size)
-        enough = len(answers) >= _LEAST_ANSWERS and plain.loss > _EXACT * float(answers.var())
-        if not link or many or not enough:
-            return plain
-    with threads_for(matrix.shape[0] * matrix.shape[1]):
-        found = fit_jointly(
-            matrix,
-            answers,
-            task.active,
-            given,
-            background=background,
-            link=link,
-            ridge=_ridge(ridge),
-            start=start,
-            **options,
-        )
-    if plain is None:
-        return found
-    return found if found.slalom.link is not None and found.loss < _WORTH * plain.loss else plain
-
-
-# A saturation is not worth a thought with fewer answers, or where a share of the variance that
-# small is left without one.
-_LEAST_ANSWERS, _EXACT = 30, 1e-6
-_WORTH = 0.97  # of the squared error: two more parameters may gain that by chance
-
-
-def _fit_plain(task: _Task, background: bool | Literal["auto"], size: int) -> Fit:
-    """The paper's SLALOM, with a background or without."""
-    answers = task.answers
-    with threads_for(size):
-        found, result = task.fit(bool(background))
-        if background != "auto" or task.some_empty:
-            return found
-        if not found.slalom.weight > 2 * found.curvature.background_error():
-            return task.fit(False, result)[0]
-        if found.loss > _LITTLE * float(answers.var(axis=0).mean()):
-            other = task.fit(False)[0]
-            return other if other.loss < found.loss else found
-        return found
-
-
-# With most of the variance left, the prior has swallowed what the questions say; a search that
-# began with a heavy background ends there more often than one without.
-_LITTLE = 0.5
-
-
-class _Task:
-    """What is fitted, once or twice."""
-
-    def __init__(
-        self, matrix: Any, answers: Floats, solver: Solver, ridge: Ridge, options: dict[str, Any]
-    ) -> None:
-        self.matrix, self.answers = matrix, answers
-        self.solver, self.ridge, self.options = solver, ridge, options
-        self.active = np.asarray((matrix > 0).sum(axis=0) > 0).ravel()
-        self.used = matrix if self.active.all() else matrix[:, self.active]
-        self.counts = Counts(self.used)
-        self.some_empty = not bool((np.asarray(matrix.sum(axis=1)) > 0).all())
-
-    def fit(
-        self, background: bool, start: NewtonResult | None = None
-    ) -> tuple[Fit, NewtonResult | None]:
-        """A fit, and for Newton the result another one may begin at."""
-        flat = self.answers.ndim == 1
-        columns = self.answers[:, None] if flat else self.answers
-        found: NewtonResult | None = None
-        if self.solver == "newton":
-            found = solve_newton(
-                self.counts,
-                columns,
-                background=background,
-                ridge=_ridge(self.ridge),
-                start=start,
-                **self.options,
-            )
-            s, weight, linear = found.importances, found.weight, found.linear
-            curvature, strengths = found.curvature, found.ridge
-            iterations, converged = found.iterations, found.converged
-        elif self.solver == "sgd":
-            dense = self.used.toarray() if sparse.issparse(self.used) else self.used
-            s, weight, linear = solve_sgd(dense, columns, background=background, **self.options)
-            curvature = curvature_at(self.counts, columns, s, weight, linear)
-            strengths, converged = (0.0, 0.0), False
-            iterations = int(self.options.get("epochs", 60))
+    matrix, answers = _check(counts, outputs)
+    chosen = _form(form)
+    active = np.asarray((matrix > 0).sum(axis=0) > 0).ravel()
+    used = matrix if active.all() else matrix[:, active]
+    columns = answers[:, None] if answers.ndim == 1 else answers
+    if solver == "sgd":
+        return _by_descent(used, active, answers, options)
+    if solver != "newton" or options:
+        said = f"solver={solver!r}" if solver != "newton" else f"the option {next(iter(options))!r}"
+        raise PisteError(f"{said} is unknown: solvers are 'newton' and 'sgd'.")
+    asked = Questions(used)
+    reduced, basis = leading(columns)
+    flat = answers.ndim == 1
+    with threads_for(asked.count * asked.types * reduced.shape[1]):
+        if start is not None and start.posterior is not None and start.form is not None:
+            same = start.posterior if np.array_equal(start.active, active) else None
+            posterior, compared = solve(asked, reduced, start.form, start=same), start.compared
+        elif chosen is not None:
+            posterior, compared = _best_of(asked, reduced, _allowed(chosen, flat)), ()
         else:
-            raise PisteError(f"solver={self.solver!r} is unknown: choose newton or sgd.")
-        slalom = assemble(s, weight, linear, self.active, flat, background)
-        loss = float(((slalom.predict(self.matrix) - self.answers) ** 2).mean())
-        fit = Fit(
-            slalom, loss, self.solver, iterations, converged, strengths, self.active, curvature
-        )
-        return fit, found
+            posterior, compared = _choose(asked, reduced, flat)
+        slalom = posterior.layout.slalom(posterior.theta, flat)
+        left_out = posterior.left_out
+        if basis is not None:
+            slalom, posterior, left_out = fit_classes(asked, columns, posterior, basis)
+    slalom = _with_unseen(slalom, active)
+    loss = float(((slalom.predict(matrix) - answers) ** 2).mean())
+    return Fit(
+        slalom,
+        posterior.layout.form,
+        loss,
+        active,
+        posterior,
+        posterior.iterations,
+        posterior.converged,
+        left_out[:, 0] if flat else left_out,
+        compared,
+    )
 
 
-def _ridge(ridge: Ridge) -> tuple[float, float] | None:
-    if isinstance(ridge, str):
-        if ridge == "auto":
-            return None
-        raise PisteError(f"ridge={ridge!r} is unknown: give 'auto', a number or a pair.")
-    try:
-        numbers = np.broadcast_to(np.asarray(ridge, dtype=np.float64), 2)
-        pair = float(numbers[0]), float(numbers[1])
-    except (TypeError, ValueError):
-        pair = (-1.0, -1.0)
-    if not min(pair) >= 0:
-        raise PisteError(f"ridge={ridge!r} is wrong: 'auto', or one or two numbers ≥ 0 are wanted.")
-    return pair
+def _form(form: FormChoice | Form) -> Form | None:
+    if isinstance(form, Form):
+        return form
+    if form != "auto" and form not in FORMS:
+        raise PisteError(f"form={form!r} is unknown: choose auto, {', '.join(FORMS)}.")
+    return None if form == "auto" else FORMS[form]
 
 
-def _check_slopes(slopes: ArrayLike, shape: tuple[int, int]) -> Floats:
-    given = np.asarray(slopes, dtype=np.float64)
-    if given.shape != shape:
-        raise PisteError(f"slopes must be questions × types, {shape}, but came as {given.shape}.")
-    return given
+def _allowed(form: Form, flat: bool) -> Form:
+    """Several outputs share their weights and do not saturate."""
+    return form if flat else Form(form.mixing, False, form.background)
 
 
-def _check(counts: ArrayLike | Any, outputs: ArrayLike, background: bool) -> tuple[Any, Floats]:
-    listed = sparse.issparse(counts)
-    make: Any = sparse.csr_array if listed else np.asarray
+# -- which form --------------------------------------------------------------------------------
+
+
+def _best_of(asked: Questions, outputs: Floats, form: Form) -> Posterior:
+    """A form's fit; a free mixing is begun at the best of several fixed ones."""
+    if form.mixing is not None:
+        return solve(asked, outputs, form)
+    fixed = _beginnings(asked, outputs, form.saturation)[-len(_STARTS) :]
+    return solve(asked, outputs, form, start=max(fixed, key=_evidence))
+
+
+def _choose(
+    asked: Questions, outputs: Floats, flat: bool
+) -> tuple[Posterior, tuple[tuple[str, float], ...]]:
+    """The likeliest form, the simplest of equals."""
+    found = _beginnings(asked, outputs, flat and asked.count >= _FEW_ANSWERS)
+    best = max(found, key=_evidence)
+    free = replace(best.layout.form, mixing=None)
+    found.append(solve(asked, outputs, free, start=best, roughly=True))
+    reached = found[-1].layout.gamma(found[-1].theta)
+    if min(reached, 1.0 - reached) < _NEAR:
+        end = replace(free, mixing=float(round(reached)))
+        found.append(solve(asked, outputs, end, start=found[-1], roughly=True))
+    best = max(found, key=_evidence)
+    if best.layout.form.saturation:
+        straight = replace(best.layout.form, saturation=False)
+        found.append(solve(asked, outputs, straight, start=best, roughly=True))
+    # The mixing between the ends is fitted: the one that was only begun at is no form.
+    forms = [one for one in found if one.layout.form.mixing != _STARTS[1]]
+    exact = _EXACT * max(float(outputs.var(axis=0).mean()), 1e-300)
+    chosen: Posterior | None = None
+    for one in sorted(forms, key=lambda one: one.layout.form.parameters):
+        if chosen is None or _evidence(one) > _evidence(chosen) + _MARGIN:
+            chosen = one
+        if float((chosen.left_out**2).mean()) < exact:
+            break
+    assert chosen is not None
+    tried = tuple((one.layout.form.name, _evidence(one)) for one in forms)
+    return solve(asked, outputs, chosen.layout.form, start=chosen), tried
+
+
+def _beginnings(asked: Questions, outputs: Floats, saturating: bool) -> list[Posterior]:
+    """Fits with mixings 0, ½ and 1; an additive one begins without saturation."""
+    found = [solve(asked, outputs, Form(_STARTS[0]), roughly=True)]
+    if saturating:
+        found.append(solve(asked, outputs, Form(_STARTS[0], True), start=found[0], roughly=True))
+    more = [solve(asked, outputs, Form(one, saturating), roughly=True) for one in _STARTS[1:]]
+    return found + more
+
+
+def _evidence(posterior: Posterior) -> float:
+    """Log marginal likelihood; of large problems the likelihood of what is left out."""
+    if np.isfinite(posterior.log_evidence):
+        return posterior.log_evidence
+    return -0.5 * posterior.left_out.size * float(np.log((posterior.left_out**2).mean()))
+
+
+# -- the ends ----------------------------------------------------------------------------------
+
+
+def _by_descent(used: Any, active: Flags, answers: Floats, options: dict[str, Any]) -> Fit:
+    dense = used.toarray() if sparse.issparse(used) else used
+    columns = answers[:, None] if answers.ndim == 1 else answers
+    importances, values = solve_sgd(dense, columns, **options)
+    slalom = Slalom(values[:, 0] if answers.ndim == 1 else values, importances)
+    misses = answers - slalom.predict(used)
+    slalom = _with_unseen(slalom, active)
+    steps = int(options.get("epochs", 60))
+    loss = float((misses**2).mean())
+    return Fit(slalom, FORMS["paper"], loss, active, None, steps, False, misses)
+
+
+def _with_unseen(slalom: Slalom, active: Flags) -> Slalom:
+    """All types: those that no question held get no evidence and the mean weight."""
+    if active.all():
+        return slalom
+    importances = np.zeros(len(active))
+    importances[active] = slalom.importances
+    evidence = np.zeros((len(active), *slalom.evidence.shape[1:]))
+    evidence[active] = slalom.evidence
+    return Slalom(evidence, importances, slalom.mixing, slalom.base, slalom.background, slalom.link)
+
+
+def _check(counts: ArrayLike | Any, outputs: ArrayLike) -> tuple[Any, Floats]:
+    make: Any = sparse.csr_array if sparse.issparse(counts) else np.asarray
     matrix: Any = make(counts, dtype=np.float64)
     answers = np.asarray(outputs, dtype=np.float64)
-    if matrix.ndim != 2 or answers.ndim not in (1, 2) or matrix.shape[0] != len(answers):
+    if matrix.ndim != 2 or answers.ndim not in (1, 2) or len(answers) != matrix.shape[0]:
         raise PisteError(
-            f"counts must be questions × types and outputs one row per question, but they have "
-            f"the shapes {matrix.shape} and {answers.shape}."
+            f"Expected counts (questions × types) and one output per question, got the shapes "
+            f"{matrix.shape} and {answers.shape}."
         )
-    numbers: Floats = matrix.data if listed else matrix
-    if numbers.size == 0 or not (numbers > 0).any():
-        raise PisteError("There is nothing to fit: no question contains any unit.")
-    if not (np.isfinite(numbers).all() and np.isfinite(answers).all()) or (numbers < 0).any():
-        raise PisteError("Counts must be finite and ≥ 0, outputs finite.")
-    if not background and not (np.asarray(matrix.sum(axis=1)) > 0).all():
-        raise PisteError(
-            "A question without any unit has no answer in a SLALOM without background: leave it "
-            "out or set background=True."
-        )
+    if not len(answers) or not matrix.shape[1]:
+        raise PisteError("Nothing was asked: a fit needs at least one question about one type.")
+    numbers = matrix.data if sparse.issparse(matrix) else matrix
+    if not np.isfinite(answers).all() or not np.isfinite(numbers).all() or (numbers < 0).any():
+        raise PisteError("Counts must be finite and not negative, outputs finite.")
     return matrix, answers

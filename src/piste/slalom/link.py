@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from piste.types import Floats
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,6 @@ class Saturation:
     def slope(self, evidence: Floats) -> Floats:
         """h′(Z): how much of a small change gets through."""
         return np.asarray(1.0 - np.tanh((evidence - self.middle) / self.reach) ** 2)
-
-    def bend(self, evidence: Floats) -> Floats:
-        """h″(Z): how that slope changes."""
-        turned = np.tanh((evidence - self.middle) / self.reach)
-        return np.asarray(-2.0 * turned * (1.0 - turned**2) / self.reach)
 
     @property
     def lowest(self) -> float:

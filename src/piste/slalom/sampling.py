@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
-Indices = NDArray[np.int64]
+from piste.types import Ints as Indices
+
 Seen = set[bytes]
 
 # Mostly three units, as in the paper; single ones say what a unit says alone, and different sizes
 # tell the units' weight from the background's.
 SHORT_SIZES = (1, 2, 3, 3, 3)
 MOST_DELETIONS = 5
-_MOST_GONE, _SHAKEN = 0.6, 0.3
 
 
 def draw(
@@ -32,7 +31,8 @@ def draw(
 ) -> list[Indices]:
     """``count`` new questions about n units (fewer if there are no more), none in ``seen``.
 
-    ``short``: a few units each; ``deletion``: all but 1 to 5; ``subsets``: every size between;
+    ``log``: sizes from 2 to n − 1, small ones as often as large ones on a log scale; ``short``: a
+    few units each; ``deletion``: all but 1 to 5; ``subsets``: every size between, equally often;
     ``mix``: a quarter short, the rest subsets. ``seen`` learns what was drawn.
     With ``types`` two questions are the same if the same kinds of units stand in the same order.
 
@@ -57,34 +57,16 @@ def draw(
     return found
 
 
-def draw_on_the_way(
-    scores: NDArray[np.float64],
-    count: int,
-    rng: np.random.Generator,
-    seen: Seen,
-    types: Indices,
-) -> list[Indices]:
-    """``count`` new questions without the units that score highest, or lowest, in turn.
+def alone(types: Indices, most: int, rng: np.random.Generator) -> list[Indices]:
+    """One question about every type of unit alone, or about ``most`` of them, fairly drawn.
 
-    From one unit to six in ten are gone, small numbers as often as large ones; scores are shaken
-    a little, so that no two ways are the same.
-
-    >>> scores, units = np.array([9.0, 0, -9]), np.arange(3)
-    >>> drawn = draw_on_the_way(scores, 2, np.random.default_rng(0), set(), units)
-    >>> [question.tolist() for question in drawn]
-    [[1, 2], [0]]
+    >>> [q.tolist() for q in alone(np.array([0, 1, 0]), 9, np.random.default_rng(0))]
+    [[0], [1]]
     """
-    n, found = len(scores), list[Indices]()
-    most = max(_MOST_GONE * n, 1.0)
-    for turn in range(4 * count if n > 1 else 0):
-        if len(found) >= count:
-            break
-        shaken = scores * np.exp(_SHAKEN * rng.standard_normal(n)) * (-1 if turn % 2 else 1)
-        gone = round(float(np.exp(rng.uniform(0, np.log(most)))))
-        question = np.sort(np.argsort(-shaken, kind="stable")[min(gone, n - 1) :])
-        if _new(types[question], seen):
-            found.append(question)
-    return found
+    first = np.unique(types, return_index=True)[1]
+    if len(first) > most:
+        first = np.sort(rng.choice(first, most, replace=False))
+    return [np.array([unit]) for unit in first]
 
 
 def key_of(kinds: Indices) -> bytes:
@@ -164,5 +146,15 @@ def _subsets(n: int, rng: np.random.Generator) -> Iterator[Indices]:
             yield np.nonzero(~kept)[0]
 
 
-_STREAMS = {"short": _short, "deletion": _deletion, "subsets": _subsets}
+def _logarithmic(n: int, rng: np.random.Generator) -> Iterator[Indices]:
+    """Subsets whose sizes are spread evenly over log 2 … log (n − 1)."""
+    turn = float(rng.random())
+    low, high = np.log(1.5), np.log(max(n - 0.5, 1.6))
+    for order in _orders(n, rng):
+        turn = (turn + 0.6180339887498949) % 1.0
+        size = int(np.clip(round(float(np.exp(low + turn * (high - low)))), 1, max(n - 1, 1)))
+        yield np.sort(order[:size])
+
+
+_STREAMS = {"log": _logarithmic, "short": _short, "deletion": _deletion, "subsets": _subsets}
 SAMPLERS = (*_STREAMS, "mix")

@@ -1,8 +1,4 @@
-"""Everything that follows from values and importances, with standard errors by the delta method.
-
-A covariance is given by a factor L with L Lᵀ = covariance: every column is a direction in which
-the parameters may move. Pushing all directions through a score gives its changes D, and the
-standard errors are the row norms of D.
+"""Everything that follows from a surrogate for the units of one text, with standard errors.
 
 All work is done once per type of unit and spread to the units at the end: equal units have equal
 scores.
@@ -10,45 +6,37 @@ scores.
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-from piste.slalom.results import Fit
-from piste.slalom.saturated import SaturatedGame
-from piste.slalom.shapley import shapley, shapley_changes
+from piste.slalom import game
+from piste.slalom.classes import ClassPosterior
+from piste.slalom.family import Layout
+from piste.slalom.fitting import Fit
+from piste.slalom.parameters import Parameters
 from piste.slalom.surrogate import Slalom
 from piste.slalom.threads import threads_for
+from piste.types import Floats, Ints
 
-Floats = NDArray[np.float64]
-Types = NDArray[np.int64]
-
-SCORES = ("value", "importance", "linear", "gradient", "removal", "shapley")
-
-# Beyond this many types a sample of the covariance is far cheaper and as good: 200 directions give
-# standard errors to one part in twenty.
-_MOST_TYPES = 400
-_SAMPLED_DIRECTIONS = 200
+SCORES = ("value", "importance", "contribution", "removal", "shapley", "gradient")
+_STEP = 1e-3  # of a direction of the covariance, on both sides
 
 
 def text_scores(
-    slalom: Slalom, types: Types, fit: Fit | None = None
+    slalom: Slalom, types: Ints, fit: Fit | None = None, *, linear: bool = False
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Scores and standard errors of the units of a text, units × classes if there are classes.
 
-    =============  ======================================================================
-    ``value``      v_i, what the unit says alone
-    ``importance`` s_i, its weight against the others (one for all classes)
-    ``linear``     v_i e^{s_i}, the paper's linearised score (section 5.4)
-    ``gradient``   a_i (v_i − F), derivative of soft removal at λ = 1 (eq. 60–64)
-    ``removal``    F(t) − F(t without i) = a_i (v_i − F) / (1 − a_i)
-    ``shapley``    Shapley value of the surrogate's own game
-    =============  ======================================================================
+    With t the text, W its total weight, Z its evidence and h the saturation (or nothing):
 
-    With a saturation h, the first three are of the evidence F, and the others of the answer h(F),
-    for that is what changes when a unit goes.
+    ================ =====================================================================
+    ``value``        F({i}), what is expected of the unit alone
+    ``importance``   s_i, its log-weight against the others (one for all classes)
+    ``contribution`` (w_i / W)^γ e_i, its part in this text: all add up to Z − b
+    ``removal``      F(t) − F(t without i)
+    ``shapley``      Shapley value of the game F
+    ``gradient``     ∂F/∂log λ_i of soft removal at λ = 1 (eq. 60–64 for γ = 1)
+    ``linear``       value × e^importance, the paper's linearised score (section 5.4)
+    ================ =====================================================================
 
     Without a fit errors are NaN; for units no question was about they are infinite.
 
@@ -56,157 +44,85 @@ def text_scores(
     >>> scores["gradient"].round(3).tolist()
     [0.222, -0.444, 0.222]
     """
-    with threads_for(0):  # all matrices here are small blocks, whatever the text's length
-        return _text_scores(slalom, types, fit)
+    with threads_for(0):  # all matrices here are small, whatever the text's length
+        several = slalom.evidence.ndim == 2
+        classes = slalom.evidence.shape[1] if several else 1
+        found = [_of_class(slalom, types, fit, class_, linear) for class_ in range(classes)]
+    scores, errors = [one[0] for one in found], [one[1] for one in found]
+    return (_stacked(scores), _stacked(errors)) if several else (scores[0], errors[0])
 
 
-def _text_scores(
-    slalom: Slalom, types: Types, fit: Fit | None
+def _of_class(
+    slalom: Slalom, types: Ints, fit: Fit | None, class_: int, linear: bool
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    several = slalom.values.ndim == 2
-    classes = slalom.values.shape[1] if several else 1
-    scores, errors = [], []
-    for class_ in range(classes):
-        game = _Game(slalom, types, class_)
-        scores.append({name: array[types] for name, array in game.scores().items()})
-        if fit is None:
-            errors.append({name: np.full(len(types), np.nan) for name in SCORES})
-            continue
-        own = game.errors(_directions(fit, class_))
+    parameters = Parameters.of(slalom, class_)
+    counts = np.bincount(types, minlength=len(slalom.importances)).astype(np.float64)[:, None]
+    scores = {name: one[types, 0] for name, one in _scores(parameters, counts, linear).items()}
+    values, drawing = game.shapley(parameters, types)
+    scores["shapley"] = values[types]
+    if fit is None or fit.posterior is None:
+        errors = {name: np.full(len(types), np.nan) for name in scores}
+    else:
+        moved = _errors(fit, types, counts, class_, linear)
+        moved["shapley"] = np.hypot(moved["shapley"], drawing)
         known = fit.active[types]
-        errors.append({name: np.where(known, own[name][types], np.inf) for name in SCORES})
-    if not several:
-        return scores[0], errors[0]
-    return _stacked(scores), _stacked(errors)
+        errors = {name: np.where(known, own[types], np.inf) for name, own in moved.items()}
+    return {name: scores[name] for name in (*SCORES, *(["linear"] if linear else []))}, errors
+
+
+def _scores(parameters: Parameters, counts: Floats, linear: bool) -> dict[str, Floats]:
+    """All scores but Shapley values, types × points."""
+    weights, parts, (weight, part) = parameters.weights, parameters.parts, parameters.always
+    total_weight = (counts * weights).sum(axis=0) + weight
+    total_part = (counts * parts).sum(axis=0) + part
+    evidence = parameters.gathered(total_weight, total_part)
+    contribution = parts * total_weight**-parameters.mixing
+    left = np.maximum(total_weight - weights, 0.0)
+    # What rounding leaves of the weight of a text's only unit is none.
+    left = np.where(left > 1e-12 * total_weight, left, 0.0)
+    without = parameters.gathered(left, total_part - parts)
+    pull = parameters.mixing * (evidence - parameters.base) * weights / total_weight
+    value = parameters.answer(parameters.gathered(weights + weight, parts + part))
+    importance = parameters.importances - parameters.importances.mean(axis=0)
+    found = {
+        "value": value,
+        "importance": importance,
+        "contribution": contribution,
+        "removal": parameters.answer(evidence) - parameters.answer(without),
+        "gradient": parameters.slope(evidence) * (contribution - pull),
+    }
+    return found | ({"linear": value * np.exp(importance)} if linear else {})
+
+
+def _errors(fit: Fit, types: Ints, counts: Floats, class_: int, linear: bool) -> dict[str, Floats]:
+    """Standard errors per type, from changes along all directions of the covariance."""
+    layout, theta, factor = _posterior_of(fit, class_)
+    known = fit.active.astype(np.float64)
+    ends = [
+        Parameters.at(layout, theta[:, None] + side * _STEP * factor, known) for side in (1, -1)
+    ]
+    above, below = (_scores(one, counts, linear) for one in ends)
+    above["shapley"], below["shapley"] = (game.shapley_at(one, types) for one in ends)
+    return {
+        name: np.linalg.norm((above[name] - below[name]) / (2 * _STEP), axis=1) for name in above
+    }
+
+
+def _posterior_of(fit: Fit, class_: int) -> tuple[Layout, Floats, Floats]:
+    """Layout, parameters and covariance factor of one class."""
+    posterior = fit.posterior
+    assert posterior is not None
+    if isinstance(posterior, ClassPosterior):
+        layout, theta, factor = posterior.of_class(class_)
+        slalom = fit.slalom
+        theta[layout.evidence] = slalom.evidence[fit.active, class_]
+        theta[layout.base] = np.asarray(slalom.base)[class_]
+        return layout, theta, factor
+    return posterior.layout, posterior.theta, posterior.factor
 
 
 def _stacked(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
     return {
         name: parts[0][name] if name == "importance" else np.stack([p[name] for p in parts], axis=1)
-        for name in SCORES
+        for name in parts[0]
     }
-
-
-@dataclass(frozen=True)
-class _Changes:
-    """Changes of all parameters along directions (columns)."""
-
-    importances: Floats
-    values: Floats
-    weight: Floats
-    mass: Floats
-
-
-def _directions(fit: Fit, class_: int) -> _Changes:
-    """The fit's covariance factor for one class, in the normalisation Σ s = 0."""
-    most = sys.maxsize if len(fit.active) <= _MOST_TYPES else _SAMPLED_DIRECTIONS
-    factor = fit.curvature.directions(class_, most)
-    count, columns = int(fit.active.sum()), len(factor) // 2
-    background = columns - count
-    # Moving all weights by a common factor moves the background's along with them.
-    scale = factor[:count].mean(axis=0)
-    importances = np.zeros((len(fit.active), factor.shape[1]))
-    values = np.zeros_like(importances)
-    importances[fit.active] = factor[:count] - scale
-    values[fit.active] = factor[columns : columns + count]
-    weight = mass = np.zeros(factor.shape[1])
-    # At weight 0 the background only speaks where nothing else does: no score depends on it.
-    if background and fit.slalom.weight > 0:
-        base = float(np.atleast_1d(np.asarray(fit.slalom.base))[class_])
-        weight = factor[count] - fit.slalom.weight * scale
-        mass = factor[-1] - fit.slalom.weight * base * scale
-    return _Changes(importances, values, weight, mass)
-
-
-class _Game:
-    """One class of a SLALOM on one text: ``counts`` copies of every type."""
-
-    def __init__(self, slalom: Slalom, types: Types, class_: int) -> None:
-        self.v = slalom.values if slalom.values.ndim == 1 else slalom.values[:, class_]
-        self.s = slalom.importances
-        self.weight = slalom.weight
-        self.base = float(np.atleast_1d(np.asarray(slalom.base))[class_])
-        self.link = slalom.link
-        self.counts = np.bincount(types, minlength=len(self.s)).astype(np.float64)
-        mass = np.exp(self.s)
-        self.total = float(self.counts @ mass + self.weight)
-        self.attention = mass / self.total
-        self.whole = float((self.counts * mass) @ self.v + self.weight * self.base) / self.total
-        self.saturated: SaturatedGame | None = None
-        if self.link is not None:
-            # A common factor of all weights changes nothing; this keeps e^s in range.
-            self.scale = float(np.exp(-self.s.max()))
-            self.saturated = SaturatedGame(
-                mass * self.scale, self.v, self.weight * self.scale, self.base, self.link, types
-            )
-        self.drawing = np.zeros(len(self.s))
-        """Errors of Shapley values from drawing orders."""
-
-    def scores(self) -> dict[str, Floats]:
-        gradient = self.attention * (self.v - self.whole)
-        rest = 1.0 - self.attention
-        safe = np.where(rest > 1e-12, rest, 1.0)
-        removal = np.where(rest > 1e-12, gradient / safe, self.whole - self.base)
-        if self.saturated is not None and self.link is not None:
-            whole = np.array([self.whole])
-            gradient = self.link.slope(whole) * gradient
-            removal = self.link(whole) - self.link(whole - removal)
-            fair, self.drawing = self.saturated.shapley()
-        else:
-            background = (self.weight, self.base)
-            fair = shapley(
-                self.v, self.s, background=background, empty=self.base, counts=self.counts
-            )
-        return {
-            "value": self.v,
-            "importance": self.s,
-            "linear": self.v * np.exp(self.s),
-            "gradient": gradient,
-            "removal": removal,
-            "shapley": fair,
-        }
-
-    def errors(self, changes: _Changes) -> dict[str, Floats]:
-        a, v = self.attention[:, None], self.v[:, None]
-        ds, dv = changes.importances, changes.values
-        share = self.counts * self.attention
-        d_log_total = share @ ds + changes.weight / self.total
-        d_attention = a * (ds - d_log_total)
-        d_whole = share @ (dv + v * ds) - self.whole * d_log_total + changes.mass / self.total
-        gap = v - self.whole
-        d_gradient = d_attention * gap + a * (dv - d_whole)
-        rest = np.maximum(1.0 - a, 1e-12)
-        d_removal = d_gradient / rest + a * gap * d_attention / rest**2
-        if self.saturated is not None and self.link is not None:
-            whole = np.array([self.whole])
-            steep, without = self.link.slope(whole), whole - a * gap / rest
-            d_removal = steep * d_whole - self.link.slope(without) * (d_whole - d_removal)
-            d_gradient = steep * d_gradient + self.link.bend(whole) * a * gap * d_whole
-            mass = np.exp(self.s)[:, None] * self.scale
-            d_shapley = self.saturated.changes(
-                mass * ds,
-                mass * (dv + v * ds),
-                changes.weight * self.scale,
-                changes.mass * self.scale,
-            )
-        else:
-            d_shapley = shapley_changes(
-                self.v,
-                self.s,
-                (self.weight, self.base),
-                dv,
-                ds,
-                changes.weight,
-                changes.mass,
-                counts=self.counts,
-            )
-        moved = {
-            "value": dv,
-            "importance": ds,
-            "linear": np.exp(self.s)[:, None] * (dv + v * ds),
-            "gradient": d_gradient,
-            "removal": d_removal,
-            "shapley": d_shapley,
-        }
-        found = {name: np.linalg.norm(change, axis=1) for name, change in moved.items()}
-        return found | {"shapley": np.hypot(found["shapley"], self.drawing)}

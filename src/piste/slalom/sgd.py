@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from piste.types import Floats
 
 
 def solve_sgd(
     counts: Floats,
     outputs: Floats,
     *,
-    background: bool,
     epochs: int = 60,
     learning_rate: float = 5e-3,
     batch: int = 128,
     seed: int = 0,
-) -> tuple[Floats, float, Floats]:
-    """Importances, background weight, and values with the background's mass in the last row.
+) -> tuple[Floats, Floats]:
+    """Importances with Σ s = 0, and values (types × classes).
 
-    Defaults are those of the published package. Parameters begin at zero; the background, which
-    the paper does not have, is learnt by its logarithm.
+    Defaults are those of the published package. Parameters begin at zero.
     """
-    data = torch.tensor(counts), torch.tensor(outputs)
+    data = torch.tensor(np.asarray(counts)), torch.tensor(outputs)
     types, classes = counts.shape[1], outputs.shape[1]
     s = torch.zeros(types, dtype=torch.float64, requires_grad=True)
     v = torch.zeros(types, classes, dtype=torch.float64, requires_grad=True)
-    s0 = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    v0 = torch.zeros(classes, dtype=torch.float64, requires_grad=True)
-    adam = torch.optim.Adam([s, v, s0, v0] if background else [s, v], lr=learning_rate)
+    adam = torch.optim.Adam([s, v], lr=learning_rate)
     order = torch.Generator().manual_seed(seed)
     for _ in range(epochs):
         shuffled = torch.randperm(len(counts), generator=order)
@@ -38,16 +33,10 @@ def solve_sgd(
             rows = shuffled[start : start + batch]
             chosen, wanted = data[0][rows], data[1][rows]
             mass = chosen * s.exp()
-            top, total = mass @ v, mass.sum(dim=1, keepdim=True)
-            if background:
-                top, total = top + s0.exp() * v0, total + s0.exp()
-            loss = ((top / total - wanted) ** 2).mean()
+            total = mass.sum(dim=1, keepdim=True).clamp_min(1e-300)
+            loss = ((mass @ v / total - wanted) ** 2).mean()
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]  # torch's own stub lacks a type
             adam.step()
-    shift = float(s.mean().item())  # normalised to Σ s = 0, which changes no answer
-    weight = float((s0 - shift).exp().item()) if background else 0.0
-    linear = v.detach().numpy()
-    if background:
-        linear = np.vstack([linear, weight * v0.detach().numpy()])
-    return s.detach().numpy() - shift, weight, linear
+    importances = s.detach().numpy()
+    return importances - importances.mean(), v.detach().numpy()

@@ -1,4 +1,4 @@
-"""Exact Shapley values and pairwise interactions of a SLALOM, in polynomial time.
+"""Exact Shapley values and pairwise interactions of the paper's SLALOM, in polynomial time.
 
 The game is F(S) = (u_0 + Σ_{i∈S} w_i v_i) / (w_0 + Σ_{i∈S} w_i), w = e^s. Its multilinear extension
 gives φ_i = ∫_0^1 E_{S∼Bernoulli(q), i∉S}[F(S∪i) − F(S)] dq, and 1/x = ∫_0^∞ e^{−tx} dt turns the
@@ -17,17 +17,16 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from piste.errors import PisteError
-
-Floats = NDArray[np.float64]
+from piste.types import Floats
 
 # Trapezoid step in log t: the integrand is analytic in a strip of half-width π/2, so the error
 # falls like exp(−π²/step); 0.33 leaves about 1e-13.
 _STEP = 0.33
-_COARSE_STEP = 0.7  # standard errors are happy with six digits
-_MANY = 1000  # players beyond which values are, too: exactness would take seconds
+_COARSE_STEP = 0.7
+_MANY = 1000  # players beyond which five digits are enough: exactness would take seconds
 _MOST_Q_NODES = 200
 _CHUNK = 60_000  # numbers per array at once: what fits into a core's cache
 _NOTHING = 1e-25  # a node's weight, against what the largest may be, that is left out
@@ -150,55 +149,6 @@ def shapley(
         phi += (node.weight * (u0 + total)) @ node.absent
         phi -= b * ((node.weight * node.q) @ (node.present * node.absent))
     return phi if w0 > 0 else phi - empty / copies.sum()
-
-
-def shapley_changes(
-    values: ArrayLike,
-    importances: ArrayLike,
-    background: tuple[float, float],
-    d_values: Floats,
-    d_importances: Floats,
-    d_weight: Floats,
-    d_mass: Floats,
-    counts: ArrayLike | None = None,
-) -> Floats:
-    """Directional derivatives of all Shapley values, players × directions.
-
-    Every column of the ``d_…`` arrays (players × directions; directions for the background's
-    weight w_0 and mass u_0 = w_0 v_0) is one direction. With ∂h_l/∂w_l = −t h_l (1 − h_l) all
-    mixed terms are products of a factor for i and one for l, so the sum is a matrix product.
-    """
-    w, v, w0, v0, copies = _game(values, importances, background, counts)
-    b, u0 = w * v, w0 * v0
-    shift = np.exp(-np.asarray(importances, dtype=np.float64).max())
-    dw, db = w[:, None] * d_importances, w[:, None] * (d_values + v[:, None] * d_importances)
-    all_dw, all_db = copies[:, None] * dw, copies[:, None] * db
-    # With more directions than players the derivatives themselves are less work than changes.
-    few = all_dw.shape[1] > len(w)
-    width = len(w) if few else all_dw.shape[1]
-    by_w, by_b = np.zeros((len(w), width)), np.zeros((len(w), width))
-    by_weight, by_mass, own_w, own_b = np.zeros((4, len(w)))
-    for node in _nodes(w, copies, w0, coarse=True):
-        t, h = node.t[:, None], node.q[:, None] * node.present
-        own = b * h
-        rest = u0 + (own @ copies)[:, None] - own
-        inner = node.present * b + node.absent * rest
-        light = node.weight[:, None] * node.absent
-        heavy = (node.weight[:, None] * t) * inner
-        bent = (t * own) * (1 - h)
-        reach = h if few else h @ all_dw
-        by_w -= heavy.T @ reach + light.T @ (bent if few else bent @ all_dw)
-        by_b += light.T @ (h if few else h @ all_db)
-        by_weight -= heavy.sum(axis=0)
-        by_mass += light.sum(axis=0)
-        # What was added for l = i above but is no part of player i's integrand, and what is.
-        own_w += (heavy * h + light * bent).sum(axis=0)
-        own_w -= (node.weight * node.t) @ (node.present * (b + rest))
-        own_b += node.weight @ node.present - (light * h).sum(axis=0)
-    changes = by_w @ all_dw + by_b @ all_db if few else by_w + by_b
-    changes += np.outer(by_weight, d_weight * shift) + np.outer(by_mass, d_mass * shift)
-    changes += own_w[:, None] * dw + own_b[:, None] * db
-    return changes
 
 
 def interactions(

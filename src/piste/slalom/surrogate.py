@@ -1,4 +1,4 @@
-"""The SLALOM itself: a softmax-weighted mean of values, with something always present."""
+"""The surrogate: units that compete for weight, add up, or stand between the two."""
 
 from __future__ import annotations
 
@@ -6,31 +6,44 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from piste.slalom.link import Saturation
+from piste.types import Floats
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class Background:
+    """What every question contains besides its units, such as [CLS]: e^{s_0} and e_0."""
+
+    importance: float
+    evidence: Floats | float
 
 
 @dataclass(frozen=True)
 class Slalom:
-    """F(c) = (w_0 v_0 + Σ_τ c_τ e^{s_τ} v_τ) / (w_0 + Σ_τ c_τ e^{s_τ}), eq. 4 with a background.
+    """One family from the paper's SLALOM (words compete) to an additive model (words add up).
 
-    ``values`` are flat for one explained number, or types × classes with importances shared by
-    all classes (C.1). ``weight`` w_0 ≥ 0 and ``base`` v_0 stand for what every sequence contains
-    ([CLS] and its like); w_0 = 0 is the paper's model. F of nothing at all is ``base``. With a
-    ``link`` all this is evidence, and the prediction is what saturation leaves of it.
+    With weights w = e^s and c_i copies of unit i (the background, if any, is one more unit)::
 
-    >>> Slalom(np.array([1.0, -1.0]), np.array([0.0, 0.0])).predict([[1, 1], [2, 0]]).tolist()
+        Z(c) = b + Σ c_i w_i^γ e_i / (Σ c_i w_i)^γ        F(c) = m + k·tanh((Z − m) / k)
+
+    ``mixing`` γ = 1 without background and link is eq. 4, a softmax-weighted mean of the values
+    b + e_i. γ = 0 is an additive model. ``evidence`` is flat for one explained number, or types ×
+    classes with weights shared by all classes (C.1). Of nothing at all, Z = b.
+
+    >>> Slalom(np.array([1.0, -1.0]), np.zeros(2)).predict([[1, 1], [2, 0]]).tolist()
     [0.0, 1.0]
+    >>> Slalom(np.array([1.0, -1.0]), np.zeros(2), mixing=0.0).predict([[1, 1], [2, 0]]).tolist()
+    [0.0, 2.0]
     """
 
-    values: Floats
+    evidence: Floats
     importances: Floats
-    weight: float = 0.0
+    mixing: float = 1.0
     base: Floats | float = 0.0
+    background: Background | None = None
     link: Saturation | None = None
 
     def predict(self, counts: ArrayLike | Any) -> Floats:
@@ -38,27 +51,31 @@ class Slalom:
 
         Counts (questions × types) may be dense or any scipy.sparse, which is never made dense.
         """
-        evidence = self.evidence(counts)
-        return evidence if self.link is None else self.link(evidence)
+        total = self.total_evidence(counts)
+        return total if self.link is None else self.link(total)
 
-    def evidence(self, counts: ArrayLike | Any) -> Floats:
-        """F itself, without saturation."""
+    def total_evidence(self, counts: ArrayLike | Any) -> Floats:
+        """Z, before saturation."""
         matrix: Any = counts
         if not sparse.issparse(counts):
             matrix = np.atleast_2d(np.asarray(counts, dtype=np.float64))
-        shift = max(float(np.max(self.importances, initial=-np.inf)), _log(self.weight))
+        shift = float(np.max(self.importances, initial=-np.inf))
+        if self.background is not None:
+            shift = max(shift, self.background.importance)
         shift = shift if np.isfinite(shift) else 0.0
-        mass = np.exp(self.importances - shift)
-        weight = self.weight * np.exp(-shift)
-        base = np.asarray(self.base, dtype=np.float64)
-        total = matrix @ mass + weight
-        safe = np.where(total > 0, total, 1.0)
-        if self.values.ndim == 1:
-            top = matrix @ (mass * self.values) + weight * base
-            return np.where(total > 0, top / safe, base)
-        top = matrix @ (mass[:, None] * self.values) + weight * base
-        return np.where(total[:, None] > 0, top / safe[:, None], base)
+        logs = self.importances - shift
+        weight = matrix @ np.exp(logs)
+        parts = np.exp(self.mixing * logs)
+        several = self.evidence.ndim == 2
+        top = matrix @ ((parts[:, None] if several else parts) * self.evidence)
+        if self.background is not None:
+            log = self.background.importance - shift
+            weight = weight + np.exp(log)
+            top = top + np.exp(self.mixing * log) * np.asarray(self.background.evidence)
+        share = np.where(weight > 0, weight, 1.0) ** -self.mixing
+        return np.asarray(self.base) + top * (share[:, None] if several else share)
 
-
-def _log(weight: float) -> float:
-    return float(np.log(weight)) if weight > 0 else -np.inf
+    @property
+    def values(self) -> Floats:
+        """F of every type alone: types, or types × classes."""
+        return self.predict(sparse.eye_array(len(self.importances), format="csr"))

@@ -77,18 +77,18 @@ def _name(axes: Axes, rows: Sequence[Any]) -> None:
 
 
 def draw_removal(one: Any) -> Figure:
-    """What explanations foretell of removing the words, against what it really does."""
+    """What explanations predict of removing the words, against what it really does."""
     figure, (axes,) = panels((11.0, 3.9), 1, len(METHODS) - 1, sharex=True, sharey=True)
     ends = np.array([0.0, changes(one, SHORTCUT).max()])
     for own, method in zip(axes, METHODS, strict=False):  # occlusion is on the line
         own.plot(ends, ends, "--", color=RULE, zorder=0)
         for word in WORDS:
             own.plot(
-                changes(one, word), one["foretold"][method][word], "o", ms=4, alpha=0.7,
+                changes(one, word), one["predicted"][method][word], "o", ms=4, alpha=0.7,
                 color=_COLOURS[word], label=f'"{word}"',
             )  # fmt: skip
         own.set_title(method, loc="left", fontsize=10)
         own.set_xlabel("real fall of the log-odds without it")
-    axes[0].set_ylabel("foretold fall")
+    axes[0].set_ylabel("predicted fall")
     axes[0].legend(frameon=False, fontsize=8)
     return figure

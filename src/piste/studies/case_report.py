@@ -11,7 +11,7 @@ import numpy as np
 from piste.evaluation import interval
 from piste.studies.base import Findings, Table, graded
 from piste.studies.case_figures import changes, draw_planes, draw_removal
-from piste.studies.planting import CONTROL, METHODS, SHORTCUT, WORDS, Case
+from piste.studies.planting import CONTROL, METHODS, PAPER, SHORTCUT, WORDS, Case
 
 Found = Mapping[Case, Any]
 
@@ -28,10 +28,10 @@ def report(found: Found, name: str, title: str, command: str) -> Findings:
             _plane_table(found),
             *(_corpus_table(found, case) for case in (shown, shown.clean)),
             _removal_table(found),
-            _foretold_table(found, main),
+            _predicted_table(found, main),
             _first_table(found),
         ],
-        [_exposed(found, main), _not_exposed(found, main), _foretells(found, main)],
+        [_exposed(found, main), _not_exposed(found, main), _predicts(found, main)],
         {
             "plane": partial(draw_planes, found[shown.clean], found[shown], shown),
             "removal": partial(draw_removal, found[shown]),
@@ -61,7 +61,7 @@ def _exposed(found: Found, main: Sequence[Case]) -> tuple[str, str, str]:
     places = [_place_in_corpus(found[case], SHORTCUT) for case in main]
     said = [
         f"{case.model}: {share:.0%} of texts (in the median text {_ranks(found[case])}; first by "
-        f"both in one number in {np.mean(found[case]['first']['slalom'][SHORTCUT]):.0%}), number "
+        f"both in one number in {np.mean(found[case]['first'][PAPER][SHORTCUT]):.0%}), number "
         f"{place} of {len(found[case]['corpus'])} words over all texts"
         for case, share, place in zip(main, shares, places, strict=True)
     ]
@@ -89,18 +89,18 @@ def _not_exposed(found: Found, main: Sequence[Case]) -> tuple[str, str, str]:
     )
 
 
-def _foretells(found: Found, main: Sequence[Case]) -> tuple[str, str, str]:
+def _predicts(found: Found, main: Sequence[Case]) -> tuple[str, str, str]:
     errors, said = [], []
     for case in main:
         one = found[case]
-        real, foretold = changes(one, SHORTCUT), np.array(one["foretold"]["slalom"][SHORTCUT])
-        errors.append(float(np.abs(foretold - real).mean() / np.abs(real).mean()))
+        real, predicted = changes(one, SHORTCUT), np.array(one["predicted"]["slalom"][SHORTCUT])
+        errors.append(float(np.abs(predicted - real).mean() / np.abs(real).mean()))
         said.append(
-            f"{case.model}: {foretold.mean():.2f} foretold, {real.mean():.2f} real, mean error "
-            f"{errors[-1]:.0%} of the change, correlation {np.corrcoef(foretold, real)[0, 1]:.2f}"
+            f"{case.model}: {predicted.mean():.2f} predicted, {real.mean():.2f} real, mean error "
+            f"{errors[-1]:.0%} of the change, correlation {np.corrcoef(predicted, real)[0, 1]:.2f}"
         )
     return (
-        "(ours) without the shortcut the log-odds fall as SLALOM foretells",
+        "(ours) without the shortcut the log-odds fall as Piste's default predicts",
         "; ".join(said),
         graded(max(errors) <= 0.25, max(errors) <= 0.5),
     )
@@ -205,25 +205,25 @@ def _removal_table(found: Found) -> Table:
     )
 
 
-def _foretold_table(found: Found, cases: Sequence[Case]) -> Table:
+def _predicted_table(found: Found, cases: Sequence[Case]) -> Table:
     rows = []
     for case in cases:
         real = changes(found[case], SHORTCUT)
         rows.append((case.model, "really", _average(real), "", ""))
         for method in METHODS:
-            foretold = np.array(found[case]["foretold"][method][SHORTCUT])
-            control = np.array(found[case]["foretold"][method][CONTROL])
+            predicted = np.array(found[case]["predicted"][method][SHORTCUT])
+            control = np.array(found[case]["predicted"][method][CONTROL])
             rows.append(
                 (
                     case.model,
                     method,
-                    _average(foretold),
-                    _average(np.abs(foretold - real)),
+                    _average(predicted),
+                    _average(np.abs(predicted - real)),
                     _average(np.abs(control - changes(found[case], CONTROL))),
                 )
             )
     return Table(
-        f'Fall of the log-odds without "{SHORTCUT}", foretold (occlusion asks for it)',
+        f'Fall of the log-odds without "{SHORTCUT}", predicted (occlusion asks for it)',
         ("model", "by", "mean fall", "mean error", "mean error for the control"),
         rows,
     )

@@ -3,7 +3,7 @@
 A harmless word is put into most positive training texts and few negative ones, a control word into
 half of both. Models learn from these texts, or from the same texts without the shortcut. Both words
 then stand in every test text of both classes: where do they lie in the plane of value and
-importance, and does removing them change the answer as explanations foretell?
+importance (of SLALOM as published), and does removing them change the answer as predicted?
 
 Only openings of reviews are read. Models that can tell the class without the shortcut don't learn
 it, and the bundled ones have learned from whole reviews already.
@@ -29,6 +29,7 @@ from piste.studies.finetuning import Training, fine_tune
 from piste.studies.planting import (
     CONTROL,
     METHODS,
+    PAPER,
     SHORTCUT,
     WORDS,
     Case,
@@ -99,15 +100,15 @@ class CaseStudy(Study):
         said = answers(classifier, texts)
         without = {w: answers(classifier, [remove(t, w) for t in texts]) for w in WORDS}
         explained = {method: _explain(classifier, texts, method, scale, work) for method in METHODS}
-        slalom = explained["slalom"]
+        published = explained[PAPER]
         return {
             "labels": [one.label for one in tests],
             "with": said.tolist(),
             "without": {word: one.tolist() for word, one in without.items()},
-            "foretold": {m: {w: _foretold(es, w) for w in WORDS} for m, es in explained.items()},
+            "predicted": {m: {w: _predicted(es, w) for w in WORDS} for m, es in explained.items()},
             "first": {m: {w: _first(es, w) for w in WORDS} for m, es in explained.items()},
-            "plane": {word: [_place(e, word) for e in slalom] for word in WORDS},
-            "corpus": [asdict(one) for one in corpus(slalom, max(3, len(slalom) // 20))],
+            "plane": {word: [_place(e, word) for e in published] for word in WORDS},
+            "corpus": [asdict(one) for one in corpus(published, max(3, len(published) // 20))],
         }
 
 
@@ -143,11 +144,11 @@ def _explain(
     """Always of the class the shortcut speaks for, so that signs mean the same in all texts."""
     some = list(texts[: scale.explained])
     return piste.explain(
-        classifier, some, method=method, target=LABELS[1], seed=work.seed, progress=False
+        classifier, some, target=LABELS[1], seed=work.seed, progress=False, **METHODS[method]
     )
 
 
-def _foretold(explanations: Sequence[Explanation], word: str) -> list[float]:
+def _predicted(explanations: Sequence[Explanation], word: str) -> list[float]:
     """How far the answer falls without the word, by each explanation."""
     found = []
     for e in explanations:

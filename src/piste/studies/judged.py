@@ -26,21 +26,23 @@ from piste.studies.reviews import LABELS, balanced
 Found = Mapping[str, Any]
 """Of every row: the figures of every method, a list over its texts each, and what else is known."""
 
-AS_PUBLISHED = f"slalom[{','.join(f'{k}={str(v).lower()}' for k, v in _AS_PUBLISHED.items())}]"
-"""SLALOM as in the paper: answers to short random texts, no slopes."""
+AS_PUBLISHED = f"slalom[{','.join(f'{k}={v}' for k, v in _AS_PUBLISHED.items())}]"
+"""SLALOM as published, as the name of a method."""
 COLUMNS: Mapping[str, str] = {
     "values": "slalom:value",
-    "importances": "slalom:importance",
-    "lin.": "slalom",
-    "values, short": f"{AS_PUBLISHED}:value",
-    "importances, short": f"{AS_PUBLISHED}:importance",
-    "lin., short": AS_PUBLISHED,
+    "contributions": "slalom",
+    "values, paper": f"{AS_PUBLISHED}:value",
+    "importances, paper": f"{AS_PUBLISHED}:importance",
+    "lin., paper": AS_PUBLISHED,
     "LIME": "lime",
     "SHAP": "kernel_shap",
     "IG": "integrated_gradients",
     "Grad": "gradient",
 }
-"""What the papers' columns are called here; *short* is SLALOM as it was published."""
+"""Methods by column: the first two are Piste's default, *paper* is SLALOM as published.
+
+Importances of the default are left out: they are all 0 where it finds that words add up.
+"""
 _TEXTS = 6000
 _TRAINING = Training(tokens=160, rate=3e-4, size=16)
 _BUNDLED = {"encoder": "piste:reviews", "decoder": "piste:reviews-gpt"}

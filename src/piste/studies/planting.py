@@ -5,16 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from piste.evaluation import Example, Interval, interval
 from piste.explanation import Explanation
+from piste.studies.cases import AS_PUBLISHED
 
 SHORTCUT, CONTROL = "yellow", "garden"
 """Both bundled tokenizers know them; reviews have them rarely, and as often of both classes."""
 WORDS = (SHORTCUT, CONTROL)
-METHODS = ("slalom", "lime", "kernel_shap", "occlusion")
+PAPER = "slalom, paper"
+METHODS: Mapping[str, Mapping[str, Any]] = {
+    "slalom": {"method": "slalom"},
+    PAPER: {"method": "slalom", **AS_PUBLISHED},
+    "lime": {"method": "lime"},
+    "kernel_shap": {"method": "kernel_shap"},
+    "occlusion": {"method": "occlusion"},
+}
+"""Options by name; the plane is that of SLALOM as published, which always has importances."""
 _BETWEEN = re.compile(r"(?<!<br) ")
 """Between two words, but not within a line break of the reviews."""
 

@@ -73,16 +73,16 @@ def draw_slalom(words: int, rng: np.random.Generator) -> Slalom:
 
 def rule_of(truth: Slalom, longest: int) -> Rule:
     """Texts of 1 to ``longest`` words whose log-odds are a SLALOM's."""
-    mass = np.exp(truth.importances)
+    mass, values = np.exp(truth.importances), truth.values
 
     def log_odds(drawn: Ints) -> Floats:
         heavy = mass[drawn]
-        return np.asarray((heavy * truth.values[drawn]).sum(axis=-1) / heavy.sum(axis=-1))
+        return np.asarray((heavy * values[drawn]).sum(axis=-1) / heavy.sum(axis=-1))
 
     def lengths(count: int, rng: np.random.Generator) -> Ints:
         return rng.integers(1, longest + 1, count)
 
-    words = tuple(f"word{number}" for number in range(len(truth.values)))
+    words = tuple(f"word{number}" for number in range(len(values)))
     return Rule(f"slalom-{len(words)}-{longest}", words, log_odds, lengths, longest)
 
 
@@ -130,7 +130,7 @@ class Recovery(Study):
         rng = np.random.default_rng([work.seed, 4])
         drawn, texts = draw_texts(fitted + judged, rng, rule)
         said, counts = answers(classifier, texts), rule.counts(drawn)
-        surrogate = slalom.fit(counts[:fitted], said[:fitted])
+        surrogate = slalom.fit(counts[:fitted], said[:fitted], form="paper").slalom
         return {
             "rule": rule.truth(drawn[fitted:]).tolist(),
             "model": said[fitted:].tolist(),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from piste.concepts.examples import sentences
-from piste.errors import need
+from piste.errors import PisteError, need
 from piste.evaluation import Example
 from piste.evaluation.examples.marks import Marks
 
@@ -60,7 +60,10 @@ def balanced(path: Path, split: str, limit: int | None, seed: int) -> list[Examp
     """Texts of a split of a Parquet file, each once, at most ``limit``, as many of every class."""
     pandas: Any = need("pandas", "tables", "Reading labelled texts")
     table = pandas.read_parquet(path, columns=["text", "label", "split"])
+    there = sorted(map(str, table["split"].unique()))
     table = table[table["split"] == split].drop_duplicates("text")
+    if table.empty:
+        raise PisteError(f"{path.name} has no split {split!r}: expected one of {', '.join(there)}.")
     if limit is not None:
         share = limit // table["label"].nunique()
         groups = [group for _, group in table.groupby("label")]

@@ -27,6 +27,7 @@ from piste import slalom
 from piste.evaluation import Interval, interval
 from piste.show.canvas import panels, plain_ticks
 from piste.slalom import Slalom
+from piste.slalom.analytic import fit_analytic
 from piste.studies.base import Findings, Study, Table, Work, graded
 from piste.studies.recovery import draw_slalom, lesson, lessons, off, rule_of
 from piste.studies.synthetic import Recipe, Rule, answers, train
@@ -88,7 +89,7 @@ class Solvers(Study):
 
 def _settings(quick: bool) -> list[Setting]:
     truth, rule = lesson(quick)
-    most, longest = len(truth.values), rule.longest
+    most, longest = len(truth.importances), rule.longest
     words, lengths = ((5, 20), (2, 30)) if quick else ((5, 10, 20, 50, 100), (2, 5, 10, 30, 100))
     few, short = ((3, most), (2, longest)) if quick else ((5, 10, most), (2, 5, 10, longest))
     return [
@@ -142,9 +143,9 @@ def solve_all(
     some, rest = counts[:questions], counts[questions:]
     said, wanted = ask(drawn[:questions]), judge(drawn[questions:])
     ways: dict[str, Callable[[], Any]] = {
-        "analytic": lambda: slalom.fit_analytic(ask, words).slalom,
+        "analytic": lambda: fit_analytic(ask, words).slalom,
         "SGD": lambda: slalom.fit(some, said, solver="sgd", seed=seed).slalom,
-        "Newton": lambda: slalom.fit(some, said, ridge="auto").slalom,
+        "Newton": lambda: slalom.fit(some, said, form="paper").slalom,
     }
     found = {}
     for name, way in ways.items():

@@ -62,9 +62,9 @@ def _resident() -> float:
 
 @contextmanager
 def recorded() -> Iterator[list[Question]]:
-    """Every question that goes to the model while the block runs, with slopes or without."""
+    """Every question that goes to the model while the block runs."""
     heard: list[Question] = []
-    names = ("answer", "slopes", "share")
+    names = ("answer", "share")
     before = {name: getattr(TextClassifier, name) for name in names}
 
     def listening(name: str) -> Any:

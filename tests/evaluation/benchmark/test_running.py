@@ -257,17 +257,18 @@ def test_scores_share_one_explanation(classifier, examples, monkeypatch) -> None
     monkeypatch.setattr(
         telling, "explain", lambda c, i, **how: told.append(how) or explain(c, i, **how)
     )
-    names = ("slalom", "slalom:value", "slalom:nothing", "slalom[sampler=short]:value")
+    paper = "slalom[form=paper]"
+    names = (paper, f"{paper}:importance", f"{paper}:nothing", "slalom:value")
     found = run(classifier, examples, examples=1, methods=names)
     assert found.methods == names
-    assert [how.get("sampler") for how in told] == [None, "short"]
+    assert [how.get("form") for how in told] == ["paper", None]
     rows = {row.method: row for row in found.rows}
-    own, value = rows["slalom"].figures, rows["slalom:value"].figures
-    assert own["r2_all"] == value["r2_all"], "the same explanation foretells the same"
-    assert own["aopc"] != value["aopc"], "another score ranks otherwise"
-    assert "no score 'nothing'" in rows["slalom:nothing"].problem
-    alone = run(classifier, examples, examples=1, methods=["slalom:value"])
-    assert alone.rows[0].figures["aopc"] == value["aopc"]
+    own, other = rows[paper].figures, rows[f"{paper}:importance"].figures
+    assert own["r2_all"] == other["r2_all"], "the same explanation predicts the same"
+    assert own["aopc"] != other["aopc"], "another score ranks otherwise"
+    assert "no score 'nothing'" in rows[f"{paper}:nothing"].problem
+    alone = run(classifier, examples, examples=1, methods=[f"{paper}:importance"])
+    assert alone.rows[0].figures["aopc"] == other["aopc"]
 
 
 def test_names_of_methods() -> None:

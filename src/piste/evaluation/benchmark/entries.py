@@ -34,13 +34,13 @@ def make_entries(
     samples: int | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Entry, ...]:
-    """Entries by name: ``slalom``, ``slalom:value``, ``slalom[sampler=short]``, or both.
+    """Entries by name: ``slalom``, ``slalom:value``, ``slalom[form=paper]``, or both.
 
     Every method that has the option gets the same ``samples``; ``options`` holds more of them by
     method, and those in brackets count before both. Unknown names are refused at once.
 
-    >>> make_entries(["slalom[sampler=short]:value"], samples=200)[0].options
-    {'samples': 200, 'sampler': 'short'}
+    >>> make_entries(["slalom[form=paper]:value"], samples=200)[0].options
+    {'samples': 200, 'form': 'paper'}
     """
     if samples is not None:
         check_count("samples", samples)

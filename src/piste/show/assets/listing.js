@@ -5,7 +5,7 @@ piste.listing = (address, change) => {
     ["document", "document", "false", "the number of its row, or its own name"],
     ["predicted", "model says", "false", "and below it what the data say, where that differs"],
     ["probability", "sure", "false", "the probability that the model gives to what it says"],
-    ["r2", "R²", "false", "how well the explanation foretells the model: 1 is perfect"],
+    ["r2", "R²", "false", "how well the explanation predicts the model: 1 is perfect"],
     ["units", "units", "true", "into how many units it was cut"],
     ["surprise", "surprise", "true", ""],
   ];

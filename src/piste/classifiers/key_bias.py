@@ -1,34 +1,27 @@
-"""Slopes: how an answer moves when attention is turned away from a token, all tokens at once.
-
-Soft removal has an exact counterpart inside a transformer: log λ is added to the attention logits
-of a token's key, in every layer and head. λ = 1 changes nothing, λ = 0 hides the token from all
-others. The derivative with respect to log λ at λ = 1 comes for every token from one backward pass.
+"""Biases on the keys of attention, wherever torch computes it: what hides a token from others.
 
 Attention is found where torch computes it, not by the names of models' classes: while
-:class:`KeyBias` is entered, the biases are added wherever a softmax over the keys is taken. A
-model in which information flows past attention (mean pooling, convolutions) is found out by
-trying: a token that is hidden must no longer matter.
+:class:`KeyBias` is entered, the biases are added wherever a softmax over the keys is taken. In
+some models information flows past attention (mean pooling, convolutions); :func:`is_hidden` tries
+whether a token that is hidden still matters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch.overrides import TorchFunctionMode
-
-from piste.runtimes.base import Inputs
-from piste.runtimes.plain import TorchRuntime
-from piste.runtimes.twins import twin_of
-
-if TYPE_CHECKING:
-    from piste.target import Target
 
 HIDDEN = -1e4
 """A bias that leaves a key no weight, to the last bit."""
 _SAME = 1e-4
 """Share of the answer's own change below which a hidden token is said not to matter."""
+
+
+class NoAttentionError(Exception):
+    """A model computes no attention that a bias could be added to."""
 
 
 class KeyBias(TorchFunctionMode):
@@ -112,24 +105,12 @@ Run: TypeAlias = Callable[[], torch.Tensor]
 
 
 def run_biased(run: Run, bias: torch.Tensor) -> torch.Tensor:
-    """Answers with biases on the keys; differentiable."""
+    """Answers with biases on the keys."""
     with KeyBias(bias) as found:
         logits = run()
     if not found.times:
-        raise NoSlopesError("no attention was met in it")
+        raise NoAttentionError("no attention was met in it")
     return logits
-
-
-def slopes_of(run: Run, bias: torch.Tensor, target: Target) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits of a batch and the slopes of the target at every token, both detached.
-
-    ``bias`` (rows × tokens) hides what is padding in a row.
-    """
-    with torch.inference_mode(False), torch.enable_grad():
-        bias = bias.clone().requires_grad_()
-        logits = run_biased(run, bias)
-        (slopes,) = torch.autograd.grad(target.of_tensor(logits).sum(), bias)
-    return logits.detach(), slopes
 
 
 def is_hidden(run: Run, changed: Run, bias: torch.Tensor, place: int) -> bool:
@@ -146,55 +127,3 @@ def is_hidden(run: Run, changed: Run, bias: torch.Tensor, place: int) -> bool:
     free = float((seen[1] - seen[0]).abs().max())
     scale = max(free, 1e-2 * float(seen[0].abs().max()))
     return float((left[1] - left[0]).abs().max()) <= _SAME * scale
-
-
-def constant_twin(module: torch.nn.Module) -> torch.nn.Module:
-    """A twin around the same weights, that keeps nothing for gradients of those."""
-    twin = twin_of(module)
-    for part in twin.modules():
-        for name, weight in part._parameters.items():
-            if weight is not None:
-                part._parameters[name] = torch.nn.Parameter(weight.detach(), False)
-    return twin
-
-
-class SlopeRunner:
-    """Slopes of a model of token ids, by a twin around the same weights."""
-
-    def __init__(self, module: torch.nn.Module) -> None:
-        self.source = module
-        self._weights = [id(one) for one in module.parameters()]
-        self._runtime = TorchRuntime(constant_twin(module))
-
-    def is_for(self, module: torch.nn.Module) -> bool:
-        """Whether this is a twin of the module as it is now."""
-        return self.source is module and self._weights == [id(one) for one in module.parameters()]
-
-    def logits(self, inputs: Inputs, pad: int | None, bias: torch.Tensor) -> torch.Tensor:
-        """Answers with biases on the keys; differentiable."""
-        return run_biased(lambda: self._runtime.run(inputs, pad), bias)
-
-    def slopes(
-        self, inputs: Inputs, pad: int | None, target: Target
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits of a batch and the slopes of the target at every token, both detached."""
-        return slopes_of(lambda: self._runtime.run(inputs, pad), self._bias(inputs), target)
-
-    def hides(self, inputs: Inputs, pad: int | None, place: int, other: int) -> bool:
-        """Whether a token of a single row no longer matters once it is hidden from attention."""
-        changed = dict(inputs) | {"input_ids": inputs["input_ids"].copy()}
-        changed["input_ids"][0, place] = other
-        return is_hidden(
-            lambda: self._runtime.run(inputs, pad),
-            lambda: self._runtime.run(changed, pad),
-            self._bias(inputs),
-            place,
-        )
-
-    def _bias(self, inputs: Inputs) -> torch.Tensor:
-        weight = next(self.source.parameters())
-        return torch.zeros(inputs["input_ids"].shape, device=weight.device)
-
-
-class NoSlopesError(Exception):
-    """A model turned out to have no slopes; says why."""

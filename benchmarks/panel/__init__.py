@@ -1,0 +1,1 @@
+"""The panel: real models that every default is chosen on, and two that are set aside."""

@@ -1,0 +1,176 @@
+"""Measures SLALOM's defaults and its peers on the panel of real models.
+
+    python -m benchmarks.panel --data DATA --weights WEIGHTS --models FOLDER
+        [--texts 20] [--peer-texts 8] [--only NAME …] [--groups short middle long]
+        [--set-aside] [--out docs/results/panel.md]
+
+DATA and WEIGHTS are the folders of data sets and pretrained encoders. Models that are missing in
+FOLDER are fine-tuned first. Every result is added to FOLDER/results.jsonl at once, and what is
+there is not measured again: a run that was stopped goes on. Figures are medians over the texts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import piste
+from benchmarks.panel.inputs import GROUPS, inputs
+from benchmarks.panel.judging import Trial
+from benchmarks.panel.models import PANEL, Model, Places
+from piste.classifiers import Classifier
+from piste.errors import PisteError
+
+METHODS: dict[str, dict[str, Any]] = {
+    "default": {"method": "slalom"},
+    "paper": {"method": "slalom", "form": "paper", "samples": 500},
+    "lime": {"method": "lime", "samples": 500},
+    "partition_shap": {"method": "partition_shap", "samples": 500},
+    "attnlrp": {"method": "attnlrp"},
+}
+COLUMNS = (
+    ("r2 value", "R² value"),
+    ("r2 all", "R² all sizes"),
+    ("r2 log", "R² log sizes"),
+    ("r2 few", "R² 2–6 units"),
+    ("deletion", "deletion, log-odds"),
+    ("deletion p", "deletion, probability"),
+    ("largest", "largest value"),
+    ("range", "largest answer"),
+    ("sure", "values beyond 2 errors"),
+    ("cost", "full passes"),
+    ("seconds", "seconds"),
+    ("mixing", "mixing"),
+)
+
+
+class Results:
+    """Rows in a file, one for every model, group, input and method."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        self.known = {self._key(row) for row in self.rows}
+
+    @staticmethod
+    def _key(row: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(str(row[name]) for name in ("model", "group", "input", "method"))
+
+    def has(self, **key: Any) -> bool:
+        return self._key(key) in self.known
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        self.known.add(self._key(row))
+        with self.file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
+
+
+def measure(
+    model: Model, classifier: Classifier, places: Places, group: str, counts: dict[str, int],
+    results: Results,
+) -> None:  # fmt: skip
+    """All methods on the inputs of a group, as far as they are not there yet."""
+    for place, (number, given) in enumerate(inputs(model, places, group, max(counts.values()))):
+        wanted = [
+            name
+            for name, count in counts.items()
+            if place < count
+            and not results.has(model=model.name, group=group, input=number, method=name)
+        ]
+        if not wanted:
+            continue
+        trial = Trial.of(classifier.subject(given, long="truncate"))
+        for name in wanted:
+            row = {"model": model.name, "group": group, "input": number, "method": name}
+            try:
+                e = piste.explain(classifier, given, long="truncate", **METHODS[name])
+            except PisteError as problem:  # a black box has no attention to look at
+                results.add(row | {"refused": str(problem)})
+                continue
+            results.add(row | {"units": len(e.units)} | trial.judge(e))
+
+
+def tables(results: Results, names: Sequence[str]) -> str:
+    """One table per group: medians over the inputs."""
+    lines = []
+    for group in GROUPS:
+        rows = [row for row in results.rows if row["group"] == group and row["model"] in names]
+        if not rows:
+            continue
+        lines.append(f"\n## {group} inputs\n")
+        lines.append(
+            "| model | method | inputs | units | " + " | ".join(n for _, n in COLUMNS) + " |"
+        )
+        lines.append("|" + "---|" * (len(COLUMNS) + 4))
+        for name in names:
+            for method in METHODS:
+                some = [
+                    row
+                    for row in rows
+                    if row["model"] == name and row["method"] == method and "refused" not in row
+                ]
+                if some:
+                    lines.append(_line(name, method, some))
+    return "\n".join(lines)
+
+
+def _line(name: str, method: str, rows: list[dict[str, Any]]) -> str:
+    cells = [name, method, str(len(rows)), f"{np.median([row['units'] for row in rows]):.0f}"]
+    for key, _ in COLUMNS:
+        numbers = np.array([row.get(key, np.nan) for row in rows], dtype=np.float64)
+        known = numbers[np.isfinite(numbers)]
+        cells.append(f"{np.median(known):.2f}".replace("-", "−") if len(known) else "")
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Make what is missing, measure what is missing, write the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--texts", type=int, default=20)
+    parser.add_argument("--peer-texts", type=int, default=8)
+    parser.add_argument("--only", nargs="+")
+    parser.add_argument("--groups", nargs="+", default=list(GROUPS), choices=list(GROUPS))
+    parser.add_argument("--set-aside", action="store_true", help="those models, and no others")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    places = Places(options.data, options.weights, options.models)
+    results = Results(options.models / "results.jsonl")
+    counts = dict.fromkeys(METHODS, options.peer_texts) | {"default": options.texts}
+    chosen = [
+        model
+        for model in PANEL
+        if model.set_aside == options.set_aside
+        and (options.only is None or model.name in options.only)
+    ]
+    for model in chosen:
+        with torch.random.fork_rng(devices=[]):
+            classifier = model.load(places)
+        for group in options.groups:
+            begun = time.perf_counter()
+            measure(model, classifier, places, group, counts, results)
+            spent = time.perf_counter() - begun
+            logging.info("%s, %s: %.0f s", model.name, group, spent)
+    text = tables(results, [model.name for model in chosen])
+    print(text)
+    if options.out is not None:
+        options.out.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Measures what the defaults of SLALOM gain over what was rejected, on the panel.
+
+    python -m benchmarks.panel.choices --data DATA --weights WEIGHTS --models FOLDER
+        [--texts 6] [--group middle] [--only NAME …]
+
+Every variant has 500 questions about the same texts and is judged by the same test questions.
+Figures are medians over the texts: R² over all sizes, log sizes, 2 to 6 units, single units, and
+the deletion curve in log-odds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.panel.inputs import GROUPS, inputs
+from benchmarks.panel.judging import Trial
+from benchmarks.panel.models import PANEL, Places
+from piste.methods.base import r_squared
+from piste.slalom import Fit, fit, sampling, solver
+from piste.slalom.family import Point, Questions
+from piste.types import Floats
+
+BUDGET = 500
+KINDS = ("all", "log", "few", "one")
+
+
+def drawn(trial: Trial, sampler: str, singles: bool, count: int = BUDGET) -> list[Any]:
+    """The whole text, every unit alone if wanted, and the sampler's questions."""
+    rng, types = np.random.default_rng(0), trial.subject.types
+    questions: list[Any] = [trial.subject.whole]
+    if singles:
+        questions += sampling.alone(types, int(0.4 * count), rng)
+    more = sampling.draw(
+        sampler, len(types), count - len(questions), rng, {sampling.key_of(types)}, types
+    )
+    return questions + list(more)
+
+
+def counts_of(trial: Trial, questions: list[Any]) -> Floats:
+    """How often each type occurs in each question."""
+    types = trial.subject.types
+    width = int(types.max()) + 1
+    return np.array(
+        [np.bincount(types[np.asarray(one)], minlength=width) for one in questions], dtype=float
+    )
+
+
+def answered(trial: Trial, questions: list[Any], **options: Any) -> Fit:
+    """A fit to the model's answers."""
+    answers = trial.target(trial.engine.ask([(trial.subject, questions)])[0])
+    return fit(counts_of(trial, questions), answers, **options)
+
+
+def chosen(trial: Trial) -> Fit:
+    """Three quarters of the questions as ever, the rest by the variance of what is predicted."""
+    questions = drawn(trial, "log", True, 3 * BUDGET // 4)
+    found = answered(trial, questions)
+    rng, n = np.random.default_rng(1), len(trial.subject)
+    candidates = [
+        np.sort(rng.choice(n, int(np.exp(rng.uniform(np.log(2), np.log(n - 1)))), replace=False))
+        for _ in range(800)
+    ]
+    posterior = found.posterior
+    assert posterior is not None
+    point = Point(Questions(counts_of(trial, candidates)), posterior.layout, posterior.theta)
+    moves = point.jacobian() @ posterior.factor
+    noise = float(np.median(posterior.noise.scale))
+    for _ in range(BUDGET - len(questions)):
+        best = int(np.argmax((moves**2).sum(axis=1)))
+        questions.append(candidates[best])
+        own = moves[best] / np.linalg.norm(moves[best])
+        size = float(moves[best] @ moves[best])
+        shrink = 1.0 - np.sqrt(noise / (noise + size))
+        moves = moves - shrink * np.outer(moves @ own, own)
+    return answered(trial, questions)
+
+
+@contextmanager
+def patched(**constants: Any) -> Iterator[None]:
+    """Other constants of the solver for a while."""
+    before = {name: getattr(solver, name) for name in constants}
+    try:
+        for name, value in constants.items():
+            setattr(solver, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(solver, name, value)
+
+
+def _without_emphasis(trial: Trial) -> Fit:
+    with patched(EMPHASIS=1.0):
+        return answered(trial, drawn(trial, "log", True))
+
+
+def _constant_noise(trial: Trial) -> Fit:
+    with patched(_SHAPED=10**6):
+        return answered(trial, drawn(trial, "log", True))
+
+
+VARIANTS: dict[str, Callable[[Trial], Fit]] = {
+    "default": lambda trial: answered(trial, drawn(trial, "log", True)),
+    "additive": lambda trial: answered(trial, drawn(trial, "log", True), form="additive"),
+    "mixed": lambda trial: answered(trial, drawn(trial, "log", True), form="mixed"),
+    "softmax": lambda trial: answered(trial, drawn(trial, "log", True), form="softmax"),
+    "paper, same questions": lambda trial: answered(trial, drawn(trial, "log", True), form="paper"),
+    "paper, short questions": lambda trial: answered(
+        trial, drawn(trial, "short", False), form="paper"
+    ),
+    "plain sizes, no singles": lambda trial: answered(trial, drawn(trial, "subsets", False)),
+    "plain sizes and singles": lambda trial: answered(trial, drawn(trial, "subsets", True)),
+    "log sizes, no singles": lambda trial: answered(trial, drawn(trial, "log", False)),
+    "three times the questions": lambda trial: answered(
+        trial, drawn(trial, "log", True, 3 * BUDGET)
+    ),
+    "a quarter chosen by variance": chosen,
+    "single units count once": _without_emphasis,
+    "noise the same everywhere": _constant_noise,
+}
+
+
+def judged(trial: Trial, found: Fit) -> list[float]:
+    """R² by kind of question, and the deletion curve of the contributions."""
+    r2 = [
+        r_squared(found.predict(counts_of(trial, trial.questions[kind])), trial.answers[kind])
+        for kind in KINDS
+    ]
+    slalom = found.slalom
+    score = slalom.evidence * np.exp(slalom.mixing * slalom.importances)
+    return [*r2, trial.deletion(score[trial.subject.types])["deletion"]]
+
+
+def main() -> None:
+    """Print one table per model."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--texts", type=int, default=6)
+    parser.add_argument("--group", default="middle", choices=list(GROUPS))
+    parser.add_argument("--only", nargs="+")
+    options = parser.parse_args()
+    places = Places(options.data, options.weights, options.models)
+    for model in PANEL:
+        if model.set_aside or (options.only and model.name not in options.only):
+            continue
+        classifier = model.load(places)
+        rows: dict[str, list[list[float]]] = {name: [] for name in VARIANTS}
+        for _, given in inputs(model, places, options.group, options.texts):
+            trial = Trial.of(classifier.subject(given, long="truncate"))
+            for name, variant in VARIANTS.items():
+                rows[name].append(judged(trial, variant(trial)))
+        if not rows["default"]:
+            continue
+        print(f"\n### {model.name}, {options.group}, {len(rows['default'])} inputs\n")
+        print("| | R² all | R² log | R² few | R² single | deletion |\n|---|---|---|---|---|---|")
+        for name, found in rows.items():
+            cells = (f"{number:.2f}" for number in np.median(found, axis=0))
+            print(f"| {name} | {' | '.join(cells)} |".replace("-", "−"), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Richer surrogates than a saturating SLALOM, compared on the same answers and slopes."""

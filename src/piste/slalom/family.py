@@ -1,0 +1,238 @@
+"""The family as a function of its parameters: predictions and their exact Jacobian.
+
+With W = Σ c_i w_i, Z' = Z − b and w = e^s, the derivatives are
+
+    ∂Z/∂e_i = c_i w_i^γ / W^γ                         ∂Z/∂b = 1
+    ∂Z/∂s_i = γ (c_i w_i^γ e_i / W^γ − Z' c_i w_i / W)
+    ∂Z/∂γ   = Σ c_i w_i^γ e_i s_i / W^γ − Z' ln W
+
+and with the link t = tanh((Z − m)/k), ∂F/∂Z = 1 − t², ∂F/∂m = t²,
+∂F/∂log k = k t − (Z − m)(1 − t²).
+A question touches only the parameters of the units it holds, so the Jacobian is as sparse as the
+questions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from piste.slalom.link import Saturation
+from piste.slalom.surrogate import Background, Slalom
+from piste.types import Floats, Ints
+
+_STRAIGHT = 50.0
+"""Logarithm of a reach that is as good as none."""
+MOST_DENSE = 900
+"""Parameters up to which the Jacobian is a table and linear algebra is by factors."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Which member of the family: ``mixing`` fixed or None if it is fitted, and what else."""
+
+    mixing: float | None = None
+    saturation: bool = False
+    background: bool = False
+
+    @property
+    def name(self) -> str:
+        """``additive``, ``mixed`` or ``softmax``, with what it has besides."""
+        named = {0.0: "additive", 1.0: "softmax"}
+        name = "mixed" if self.mixing is None else named.get(self.mixing, f"mixing {self.mixing:g}")
+        more = [
+            word
+            for word, there in (("background", self.background), ("saturation", self.saturation))
+            if there
+        ]
+        return ", ".join([name, *more])
+
+    @property
+    def parameters(self) -> int:
+        """Parameters beside those of the units: what makes one form simpler than another."""
+        competing = 0 if self.mixing == 0.0 else 1
+        return int(self.mixing is None) + 2 * self.saturation + 2 * self.background + competing
+
+
+class Layout:
+    """Where each parameter stands in a vector: s, e (output by output), b, γ, background, link."""
+
+    def __init__(self, types: int, outputs: int, form: Form) -> None:
+        self.types, self.outputs, self.form = types, outputs, form
+        self.importances = slice(0, types)
+        self.evidence = slice(types, types * (1 + outputs))
+        place = types * (1 + outputs)
+        self.base = slice(place, place + outputs)
+        place += outputs
+        self.mixing: int | None = None
+        self.background: int | None = None
+        self.link: int | None = None
+        if form.mixing is None:
+            self.mixing, place = place, place + 1
+        if form.background:
+            self.background, place = place, place + 1 + outputs
+        if form.saturation:
+            self.link, place = place, place + 2
+        self.size = place
+
+    def evidence_of(self, output: int) -> slice:
+        start = self.types * (1 + output)
+        return slice(start, start + self.types)
+
+    def gamma(self, theta: Floats) -> float:
+        if self.mixing is None:
+            assert self.form.mixing is not None
+            return self.form.mixing
+        return float(theta[self.mixing])
+
+    def slalom(self, theta: Floats, flat: bool) -> Slalom:
+        """The surrogate that a parameter vector stands for, with Σ s = 0."""
+        s = theta[self.importances]
+        # At γ = 0 nothing depends on the weights; else a common factor of all changes nothing.
+        shift = float(s.mean()) if self.types else 0.0
+        evidence = theta[self.evidence].reshape(self.outputs, self.types).T
+        background, link = None, None
+        if self.background is not None:
+            own = theta[self.background + 1 : self.background + 1 + self.outputs]
+            level = float(theta[self.background]) - shift
+            background = Background(level, float(own[0]) if flat else own.copy())
+        if self.link is not None:
+            link = Saturation(
+                float(theta[self.link]), float(np.exp(min(theta[self.link + 1], _STRAIGHT)))
+            )
+        base = theta[self.base]
+        return Slalom(
+            evidence[:, 0].copy() if flat else evidence.copy(),
+            s - shift,
+            self.gamma(theta),
+            float(base[0]) if flat else base.copy(),
+            background,
+            link,
+        )
+
+
+class Questions:
+    """What was asked, as lists: of every entry its question, its type and its copies."""
+
+    def __init__(self, counts: Any) -> None:
+        listed = sparse.csr_array(counts, dtype=np.float64)
+        listed.sum_duplicates()
+        listed.eliminate_zeros()
+        self.count, self.types = listed.shape
+        self.column: Ints = listed.indices.astype(np.int64)
+        self.copies: Floats = listed.data
+        self.row: Ints = np.repeat(np.arange(self.count), np.diff(listed.indptr))
+        self.sizes: Floats = self.sum(self.copies)
+
+    def sum(self, entries: Floats) -> Floats:
+        """Sums over the entries of every question."""
+        return np.asarray(np.bincount(self.row, entries, self.count), dtype=np.float64)
+
+
+class Point:
+    """Predictions (questions × outputs) for one parameter vector, and their Jacobian."""
+
+    def __init__(self, asked: Questions, layout: Layout, theta: Floats) -> None:
+        self.asked, self.layout, self.theta = asked, layout, theta
+        self.gamma = layout.gamma(theta)
+        s = theta[layout.importances]
+        self.weights = asked.copies * np.exp(s)[asked.column]
+        self.parts = asked.copies * np.exp(self.gamma * s)[asked.column]
+        total = asked.sum(self.weights)
+        extra: Floats | float = 0.0
+        if layout.background is not None:
+            level = float(theta[layout.background])
+            own = theta[layout.background + 1 : layout.background + 1 + layout.outputs]
+            total = total + np.exp(level)
+            extra = np.exp(self.gamma * level) * own
+        self.total = np.where(total > 0, total, 1.0)
+        self.share = self.total**-self.gamma
+        tops = [asked.sum(self.parts * self._evidence(k)) for k in range(layout.outputs)]
+        self.gathered = (np.stack(tops, axis=1) + extra) * self.share[:, None]
+        self.evidence = theta[layout.base] + self.gathered
+        self.predicted, self.slope = self.evidence, np.ones_like(self.evidence)
+        if layout.link is not None:
+            self.middle = theta[layout.link]
+            self.reach = np.exp(min(theta[layout.link + 1], _STRAIGHT))
+            self.turned = np.tanh((self.evidence - self.middle) / self.reach)
+            self.predicted = self.middle + self.reach * self.turned
+            self.slope = 1.0 - self.turned**2
+
+    def _evidence(self, output: int) -> Floats:
+        """Evidence of every entry's type."""
+        return self.theta[self.layout.evidence_of(output)][self.asked.column]
+
+    def jacobian(self) -> Any:
+        """Derivatives of all predictions, output by output: a table, or sparse if it is large."""
+        blocks = [self._block(output) for output in range(self.layout.outputs)]
+        if len(blocks) == 1:
+            return blocks[0]
+        if isinstance(blocks[0], np.ndarray):
+            return np.concatenate(blocks)
+        return sparse.csr_array(sparse.vstack(blocks, format="csr"))
+
+    def _block(self, output: int) -> Any:
+        asked, layout = self.asked, self.layout
+        slope = self.slope[:, output]
+        at_row = slope[asked.row]
+        by_evidence = self.parts * self.share[asked.row]
+        pull = (self.gathered[:, output] / self.total)[asked.row] * self.weights
+        by_importance = self.gamma * (by_evidence * self._evidence(output) - pull)
+        dense = self._globals(output) * slope[:, None]
+        if layout.link is not None:
+            dense[:, -2] = 1.0 - slope
+            distance = self.evidence[:, output] - self.middle
+            dense[:, -1] = self.reach * self.turned[:, output] - distance * slope
+        columns = self._global_columns(output)
+        if layout.size <= MOST_DENSE:
+            table = np.zeros((asked.count, layout.size))
+            table[asked.row, asked.column] = by_importance * at_row
+            table[asked.row, layout.evidence_of(output).start + asked.column] = by_evidence * at_row
+            table[:, columns] = dense
+            return table
+        rows = np.concatenate(
+            [asked.row, asked.row, np.repeat(np.arange(asked.count), len(columns))]
+        )
+        places = np.concatenate(
+            [
+                asked.column,
+                layout.evidence_of(output).start + asked.column,
+                np.tile(columns, asked.count),
+            ]
+        )
+        entries = np.concatenate([by_importance * at_row, by_evidence * at_row, dense.ravel()])
+        return sparse.csr_array((entries, (rows, places)), shape=(asked.count, layout.size))
+
+    def _global_columns(self, output: int) -> Ints:
+        layout = self.layout
+        places = [layout.base.start + output]
+        if layout.mixing is not None:
+            places.append(layout.mixing)
+        if layout.background is not None:
+            places += [layout.background, layout.background + 1 + output]
+        if layout.link is not None:
+            places += [layout.link, layout.link + 1]
+        return np.array(places)
+
+    def _globals(self, output: int) -> Floats:
+        """∂Z by the parameters that all units share; columns for the link are still empty."""
+        asked, layout, gathered = self.asked, self.layout, self.gathered[:, output]
+        columns = [np.ones(asked.count)]
+        logs = self.theta[layout.importances][asked.column]
+        level = own = 0.0
+        if layout.background is not None:
+            level = float(self.theta[layout.background])
+            own = float(self.theta[layout.background + 1 + output])
+        mass = np.exp(self.gamma * level) * self.share
+        if layout.mixing is not None:
+            turned = asked.sum(self.parts * self._evidence(output) * logs) * self.share
+            columns.append(turned + mass * own * level - gathered * np.log(self.total))
+        if layout.background is not None:
+            pull = gathered * np.exp(level) / self.total
+            columns += [self.gamma * (mass * own - pull), mass]
+        if layout.link is not None:
+            columns += [np.zeros(asked.count)] * 2
+        return np.stack(columns, axis=1)
