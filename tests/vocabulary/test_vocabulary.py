@@ -45,7 +45,7 @@ def table(vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def test_it_predicts_documents_it_was_not_fitted_to(vocabulary: Vocabulary) -> None:
-    assert vocabulary.about["r2"] > 0.9
+    assert vocabulary.about["r2"] > 0.85
     effect = dict(zip(vocabulary.words, vocabulary.effect, strict=True))
     assert effect["awful"] < -0.2 < 0.2 < effect["wonderful"]
     assert abs(effect["the"]) < 0.2
