@@ -23,7 +23,7 @@ from benchmarks.panel.judging import Trial
 from benchmarks.panel.models import PANEL, Places
 from piste.methods.base import r_squared
 from piste.slalom import Fit, fit, sampling, solver
-from piste.slalom.family import Point, Questions
+from piste.slalom.choosing import most_uncertain
 from piste.types import Floats
 
 BUDGET = 500
@@ -57,28 +57,18 @@ def answered(trial: Trial, questions: list[Any], **options: Any) -> Fit:
     return fit(counts_of(trial, questions), answers, **options)
 
 
-def chosen(trial: Trial) -> Fit:
-    """Three quarters of the questions as ever, the rest by the variance of what is predicted."""
+def chosen(trial: Trial, **options: Any) -> Fit:
+    """Three quarters of the questions drawn, the rest by what a first fit is least certain of."""
     questions = drawn(trial, "log", True, 3 * BUDGET // 4)
-    found = answered(trial, questions)
-    rng, n = np.random.default_rng(1), len(trial.subject)
-    candidates = [
-        np.sort(rng.choice(n, int(np.exp(rng.uniform(np.log(2), np.log(n - 1)))), replace=False))
-        for _ in range(800)
-    ]
-    posterior = found.posterior
-    assert posterior is not None
-    point = Point(Questions(counts_of(trial, candidates)), posterior.layout, posterior.theta)
-    moves = point.jacobian() @ posterior.factor
-    noise = float(np.median(posterior.noise.scale))
-    for _ in range(BUDGET - len(questions)):
-        best = int(np.argmax((moves**2).sum(axis=1)))
-        questions.append(candidates[best])
-        own = moves[best] / np.linalg.norm(moves[best])
-        size = float(moves[best] @ moves[best])
-        shrink = 1.0 - np.sqrt(noise / (noise + size))
-        moves = moves - shrink * np.outer(moves @ own, own)
-    return answered(trial, questions)
+    found = answered(trial, questions, **options)
+    types, rng = trial.subject.types, np.random.default_rng(1)
+    count = BUDGET - len(questions)
+    candidates = sampling.draw("log", len(types), 4 * count, rng, None, types)
+    assert found.posterior is not None
+    best = most_uncertain(found.posterior, counts_of(trial, candidates), count)
+    questions += [candidates[place] for place in best]
+    answers = trial.target(trial.engine.ask([(trial.subject, questions)])[0])
+    return fit(counts_of(trial, questions), answers, start=found)
 
 
 @contextmanager
@@ -96,19 +86,19 @@ def patched(**constants: Any) -> Iterator[None]:
 
 def _without_emphasis(trial: Trial) -> Fit:
     with patched(EMPHASIS=1.0):
-        return answered(trial, drawn(trial, "log", True))
+        return chosen(trial)
 
 
 def _constant_noise(trial: Trial) -> Fit:
     with patched(_SHAPED=10**6):
-        return answered(trial, drawn(trial, "log", True))
+        return chosen(trial)
 
 
 VARIANTS: dict[str, Callable[[Trial], Fit]] = {
-    "default": lambda trial: answered(trial, drawn(trial, "log", True)),
-    "additive": lambda trial: answered(trial, drawn(trial, "log", True), form="additive"),
-    "mixed": lambda trial: answered(trial, drawn(trial, "log", True), form="mixed"),
-    "softmax": lambda trial: answered(trial, drawn(trial, "log", True), form="softmax"),
+    "default": chosen,
+    "additive": lambda trial: chosen(trial, form="additive"),
+    "mixed": lambda trial: chosen(trial, form="mixed"),
+    "softmax": lambda trial: chosen(trial, form="softmax"),
     "paper, same questions": lambda trial: answered(trial, drawn(trial, "log", True), form="paper"),
     "paper, short questions": lambda trial: answered(
         trial, drawn(trial, "short", False), form="paper"
@@ -119,7 +109,7 @@ VARIANTS: dict[str, Callable[[Trial], Fit]] = {
     "three times the questions": lambda trial: answered(
         trial, drawn(trial, "log", True, 3 * BUDGET)
     ),
-    "a quarter chosen by variance": chosen,
+    "no question chosen": lambda trial: answered(trial, drawn(trial, "log", True)),
     "single units count once": _without_emphasis,
     "noise the same everywhere": _constant_noise,
 }
