@@ -52,13 +52,8 @@ class Task:
 
     def counts(self, types: Ints) -> Counts:
         """How often units of each type occur in each question asked, sparse."""
-        return self.counts_of(self.sequences, types)
-
-    @staticmethod
-    def counts_of(sequences: Sequence[Sequence1D], types: Ints) -> Counts:
-        """The same for any sequences."""
-        lengths = [len(sequence) for sequence in sequences]
-        filled = [sequence for sequence in sequences if len(sequence)]
+        lengths = [len(sequence) for sequence in self.sequences]
+        filled = [sequence for sequence in self.sequences if len(sequence)]
         columns = types[np.concatenate(filled)] if filled else np.empty(0, dtype=np.int64)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         shape = (len(lengths), int(types.max()) + 1)

@@ -23,7 +23,6 @@ from piste.methods.base import (
 )
 from piste.methods.budget import FIRST_ROUND, Budget
 from piste.slalom import analytic, sampling
-from piste.slalom.choosing import most_uncertain
 from piste.slalom.fitting import FORMS, Fit, fit
 from piste.slalom.scores import text_scores
 from piste.slalom.surrogate import Slalom
@@ -33,11 +32,6 @@ from piste.types import Floats, Ints
 
 _ALONE = 0.4
 """The largest share of the questions that are about one unit alone."""
-_CHOSEN = 0.25
-"""The share of the questions that is chosen by what a first fit is least certain of."""
-_CANDIDATES = 4
-"""Times as many to choose from."""
-_LEAST_CHOSEN = 20
 FEW = 6
 """Units of a question that count as few."""
 _LEAST_FOR_R2 = 8
@@ -50,8 +44,6 @@ class _State:
     seen: sampling.Seen
     held_out: int
     sampler: str
-    to_choose: int = 0
-    """Questions that are left to be chosen after a first fit."""
     budget: Budget | None = None
     players: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     pairs: list[list[int]] | None = None
@@ -71,9 +63,8 @@ class SlalomMethod(Method):
     asked then depends on the machine. ``share`` gives one pair of scores to every type of unit (the
     paper's choice) or to every occurrence.
 
-    ``sampler`` None is every unit alone and sizes spread evenly on a log scale, a quarter of the
-    questions chosen by what a first fit is least certain of; "short" for the paper's form.
-    ``solver`` "sgd" and "analytic" are the paper's own fits of its form.
+    ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
+    paper's form. ``solver`` "sgd" and "analytic" are the paper's own fits of its form.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -128,8 +119,6 @@ class SlalomMethod(Method):
             return self._first_round(task)
         if self.solver == "analytic":
             return self._pairs(task, state)
-        if state.to_choose:
-            return self._chosen(task, state)
         return self._another_round(task, state) if state.budget is not None else []
 
     def _first_round(self, task: Task) -> list[Sequence1D]:
@@ -161,9 +150,6 @@ class SlalomMethod(Method):
             most = max(int(_ALONE * total), 1)
             fixed += _fresh(sampling.alone(self._types(task), most, task.rng), types, seen)[:count]
             count = max(total - len(held_out) - len(fixed), 0)
-            later = int(_CHOSEN * total) if state.budget is None else 0
-            if _LEAST_CHOSEN <= later <= count:
-                state.to_choose, count = later, count - later
         drawn = sampling.draw(state.sampler, n, count, task.rng, seen, types)
         if not drawn and not fixed:  # a single unit is short enough
             fixed.append(task.subject.whole)
@@ -183,21 +169,6 @@ class SlalomMethod(Method):
             return list(sampling.draw("short", n, count, task.rng, seen, types))
         few = sampling.draw("log", n, (count + 1) // 2, task.rng, seen, types)
         return [*few, *sampling.draw("subsets", n, count - len(few), task.rng, seen, types)]
-
-    def _chosen(self, task: Task, state: _State) -> list[Sequence1D]:
-        """New questions whose answers the fit so far is least certain of."""
-        count, state.to_choose = state.to_choose, 0
-        n, types = len(task.subject), task.subject.types
-        if task.target.kind == "all":  # uncertainty is of one number
-            return list(sampling.draw("log", n, count, task.rng, state.seen, types))
-        found, _ = self._fit(task, state)
-        assert found.posterior is not None
-        drawn = sampling.draw("log", n, _CANDIDATES * count, task.rng, set(state.seen), types)
-        if not drawn:
-            return []
-        own = Task.counts_of(drawn, self._types(task))[:, found.active]
-        chosen = [drawn[place] for place in most_uncertain(found.posterior, own, count)]
-        return _fresh(chosen, types, state.seen)
 
     def _pairs(self, task: Task, state: _State) -> list[Sequence1D]:
         if len(state.players) < 2 or state.pairs is not None:
@@ -235,8 +206,6 @@ class SlalomMethod(Method):
             options: dict[str, Any] = {"solver": "sgd", "epochs": self.epochs}
         else:
             options = {"form": "paper" if self._published else self.form}
-            if state.fitted is not None and state.budget is None:
-                options["start"] = state.fitted[1]
         found = fit(counts[held:], numbers[held:], **options)
         fidelity = _fidelity(found, counts, numbers, held)
         state.fitted = len(task.sequences), found, fidelity
