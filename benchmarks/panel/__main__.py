@@ -2,11 +2,12 @@
 
     python -m benchmarks.panel --data DATA --weights WEIGHTS --models FOLDER
         [--texts 20] [--peer-texts 8] [--only NAME …] [--groups short middle long]
-        [--set-aside] [--out docs/results/panel.md]
+        [--set-aside] [--tables] [--out docs/results/panel.md]
 
 DATA and WEIGHTS are the folders of data sets and pretrained encoders. Models that are missing in
 FOLDER are fine-tuned first. Every result is added to FOLDER/results.jsonl at once, and what is
-there is not measured again: a run that was stopped goes on. Figures are medians over the texts.
+there is not measured again: a run that was stopped goes on. ``--tables`` only writes what is there.
+Figures are medians over the texts; the last column compares deletion curves on the same texts.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ COLUMNS = (
     ("range", "largest answer"),
     ("sure", "values beyond 2 errors"),
     ("cost", "full passes"),
-    ("seconds", "seconds"),
     ("mixing", "mixing"),
+    ("behind", "deletion, default less this one"),
 )
 
 
@@ -112,6 +113,16 @@ def tables(results: Results, names: Sequence[str]) -> str:
             "| model | method | inputs | units | " + " | ".join(n for _, n in COLUMNS) + " |"
         )
         lines.append("|" + "---|" * (len(COLUMNS) + 4))
+        ours = {
+            (row["model"], row["input"]): row["deletion"]
+            for row in rows
+            if row["method"] == "default"
+        }
+        for row in rows:  # on the same inputs
+            own = ours.get((row["model"], row["input"]), np.nan)
+            row["behind"] = (
+                own - row.get("deletion", np.nan) if row["method"] != "default" else np.nan
+            )
         for name in names:
             for method in METHODS:
                 some = [
@@ -146,6 +157,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--groups", nargs="+", default=list(GROUPS), choices=list(GROUPS))
     parser.add_argument("--set-aside", action="store_true", help="those models, and no others")
+    parser.add_argument("--tables", action="store_true", help="measure nothing")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -158,7 +170,7 @@ def main() -> None:
         if model.set_aside == options.set_aside
         and (options.only is None or model.name in options.only)
     ]
-    for model in chosen:
+    for model in [] if options.tables else chosen:
         with torch.random.fork_rng(devices=[]):
             classifier = model.load(places)
         for group in options.groups:
