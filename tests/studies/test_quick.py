@@ -12,9 +12,8 @@ from piste import studies
 from tests.cli.commands import run
 
 pytestmark = pytest.mark.slow
-# A few made-up reviews instead of real ones can't bear every claim: so many may fail. On the marks
-# of six reviews both claims on the paper's form lie within the noise.
-MADE_UP = {"naive-bayes": 1, "human-attention": 2, "non-transformer": 1}
+# A few made-up reviews instead of real ones can't bear every claim, but for one.
+MADE_UP = ("naive-bayes", "human-attention", "non-transformer")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def test_it_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsy
     found = json.loads(out)
     verdicts = [claim["it"] for claim in found["claims"]]
     assert set(verdicts) <= {"holds", "holds in part", "does not hold"}
-    assert verdicts.count("does not hold") <= MADE_UP.get(name, 0), found
+    assert verdicts.count("does not hold") <= int(name in MADE_UP), found
     own = folder / f"{name}-quick"
     page = (own / "findings.md").read_text(encoding="utf-8")
     assert f"piste study {name} --quick" in page
