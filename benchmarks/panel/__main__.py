@@ -7,12 +7,12 @@
 DATA and WEIGHTS are the folders of data sets and pretrained encoders. Models that are missing in
 FOLDER are fine-tuned first. Every result is added to FOLDER/results.jsonl at once, and what is
 there is not measured again: a run that was stopped goes on. ``--tables`` only writes what is there.
-Figures are medians over the texts; the last column compares deletion curves on the same texts.
+Figures are medians over the texts; the last column is the mean difference of deletion curves on
+the same texts, plus or minus two standard errors.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import time
@@ -24,9 +24,10 @@ import numpy as np
 import torch
 
 import piste
+from benchmarks.panel.command import chosen, parser, places
 from benchmarks.panel.inputs import GROUPS, inputs
 from benchmarks.panel.judging import Trial
-from benchmarks.panel.models import PANEL, Model, Places
+from benchmarks.panel.models import Model, Places
 from piste.classifiers import Classifier
 from piste.errors import PisteError
 
@@ -77,11 +78,11 @@ class Results:
 
 
 def measure(
-    model: Model, classifier: Classifier, places: Places, group: str, counts: dict[str, int],
+    model: Model, classifier: Classifier, where: Places, group: str, counts: dict[str, int],
     results: Results,
 ) -> None:  # fmt: skip
     """All methods on the inputs of a group, as far as they are not there yet."""
-    for place, (number, given) in enumerate(inputs(model, places, group, max(counts.values()))):
+    for place, (number, given) in enumerate(inputs(model, where, group, max(counts.values()))):
         wanted = [
             name
             for name, count in counts.items()
@@ -140,45 +141,36 @@ def _line(name: str, method: str, rows: list[dict[str, Any]]) -> str:
     for key, _ in COLUMNS:
         numbers = np.array([row.get(key, np.nan) for row in rows], dtype=np.float64)
         known = numbers[np.isfinite(numbers)]
-        cells.append(f"{np.median(known):.2f}".replace("-", "−") if len(known) else "")
+        said = f"{np.median(known):.2f}" if len(known) else ""
+        if key == "behind" and len(known) > 2:
+            error = float(known.std(ddof=1)) / np.sqrt(len(known))
+            said = f"{known.mean():+.2f} ± {2 * error:.2f}"
+        cells.append(said.replace("-", "−"))
     return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
     """Make what is missing, measure what is missing, write the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--texts", type=int, default=20)
-    parser.add_argument("--peer-texts", type=int, default=8)
-    parser.add_argument("--only", nargs="+")
-    parser.add_argument("--groups", nargs="+", default=list(GROUPS), choices=list(GROUPS))
-    parser.add_argument("--set-aside", action="store_true", help="those models, and no others")
-    parser.add_argument("--tables", action="store_true", help="measure nothing")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    command = parser(__doc__ or "", 20)
+    command.add_argument("--peer-texts", type=int, default=8)
+    command.add_argument("--groups", nargs="+", default=list(GROUPS), choices=list(GROUPS))
+    command.add_argument("--set-aside", action="store_true", help="those models, and no others")
+    command.add_argument("--tables", action="store_true", help="measure nothing")
+    command.add_argument("--out", type=Path)
+    options = command.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    places = Places(options.data, options.weights, options.models)
     results = Results(options.models / "results.jsonl")
     counts = dict.fromkeys(METHODS, options.peer_texts) | {"default": options.texts}
-    chosen = [
-        model
-        for model in PANEL
-        if model.set_aside == options.set_aside
-        and (options.only is None or model.name in options.only)
-    ]
-    for model in [] if options.tables else chosen:
+    models = chosen(options, options.set_aside)
+    for model in [] if options.tables else models:
         with torch.random.fork_rng(devices=[]):
-            classifier = model.load(places)
+            classifier = model.load(places(options))
         for group in options.groups:
             begun = time.perf_counter()
-            measure(model, classifier, places, group, counts, results)
+            measure(model, classifier, places(options), group, counts, results)
             spent = time.perf_counter() - begun
             logging.info("%s, %s: %.0f s", model.name, group, spent)
-    text = tables(results, [model.name for model in chosen])
+    text = tables(results, [model.name for model in models])
     print(text)
     if options.out is not None:
         options.out.write_text(text + "\n", encoding="utf-8")

@@ -10,17 +10,14 @@ the deletion curve in log-odds.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.panel.inputs import GROUPS, inputs
+from benchmarks.panel.command import one_group
 from benchmarks.panel.judging import Trial
-from benchmarks.panel.models import PANEL, Places
 from piste.methods.base import r_squared
 from piste.slalom import Fit, fit, sampling, solver
 from piste.slalom.family import Point, Questions
@@ -156,28 +153,13 @@ def judged(trial: Trial, found: Fit) -> list[float]:
 
 def main() -> None:
     """Print one table per model."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--texts", type=int, default=6)
-    parser.add_argument("--group", default="middle", choices=list(GROUPS))
-    parser.add_argument("--only", nargs="+")
-    options = parser.parse_args()
-    places = Places(options.data, options.weights, options.models)
-    for model in PANEL:
-        if model.set_aside or (options.only and model.name not in options.only):
-            continue
-        classifier = model.load(places)
+    options, cases = one_group(__doc__ or "", 6)
+    for model, classifier, some in cases:
         rows: dict[str, list[list[float]]] = {name: [] for name in VARIANTS}
-        for _, given in inputs(model, places, options.group, options.texts):
+        for given in some:
             trial = Trial.of(classifier.subject(given, long="truncate"))
             for name, variant in VARIANTS.items():
                 rows[name].append(judged(trial, variant(trial)))
-        if not rows["default"]:
-            continue
         print(f"\n### {model.name}, {options.group}, {len(rows['default'])} inputs\n")
         print("| | R² all | R² log | R² few | R² single | deletion |\n|---|---|---|---|---|---|")
         for name, found in rows.items():

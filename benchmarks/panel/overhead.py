@@ -9,15 +9,12 @@ the explanation is made; both in the same run, in turn. The table has medians ov
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 
 import piste
-from benchmarks.panel.inputs import GROUPS, inputs
-from benchmarks.panel.models import PANEL, Places
+from benchmarks.panel.command import one_group
 from piste.engine import Engine
 from piste.methods import SlalomMethod, Task
 from piste.subject import Subject
@@ -38,31 +35,18 @@ def asked_alone(subject: Subject) -> float:
 
 def main() -> None:
     """Print one row per model."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--texts", type=int, default=5)
-    parser.add_argument("--group", default="middle", choices=list(GROUPS))
-    parser.add_argument("--only", nargs="+")
-    options = parser.parse_args()
-    places = Places(options.data, options.weights, options.models)
+    _, cases = one_group(__doc__ or "", 5)
     print("| model | units | questions alone, s | explanation, s | ratio |\n|---|---|---|---|---|")
-    for model in PANEL:
-        if model.set_aside or (options.only and model.name not in options.only):
-            continue
-        classifier, rows = model.load(places), []
-        for _, given in inputs(model, places, options.group, options.texts):
+    for model, classifier, some in cases:
+        rows = []
+        for given in some:
             subject = classifier.subject(given, long="truncate")
             alone = asked_alone(subject)
             seconds = piste.explain(classifier, given, long="truncate").seconds
             rows.append((len(subject), alone, seconds, seconds / alone))
-        if rows:
-            units, alone, seconds, ratio = np.median(rows, axis=0)
-            cells = f"{units:.0f} | {alone:.2f} | {seconds:.2f} | {ratio:.2f}"
-            print(f"| {model.name} | {cells} |", flush=True)
+        units, alone, seconds, ratio = np.median(rows, axis=0)
+        cells = f"{units:.0f} | {alone:.2f} | {seconds:.2f} | {ratio:.2f}"
+        print(f"| {model.name} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,11 @@ class Subject(ABC):
         return len(self.units)
 
     @property
+    def is_picture(self) -> bool:
+        """Whether units are parts of a picture."""
+        return any(unit.box is not None for unit in self.units)
+
+    @property
     def whole(self) -> NDArray[np.int64]:
         """The sequence of all units in order: the input itself."""
         return np.arange(len(self.units))

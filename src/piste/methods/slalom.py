@@ -28,7 +28,7 @@ from piste.slalom.scores import text_scores
 from piste.slalom.surrogate import Slalom
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
-from piste.types import Floats, Ints
+from piste.types import Flags, Floats, Ints
 
 _ALONE = 0.4
 """The largest share of the questions that are about one unit alone."""
@@ -46,6 +46,8 @@ class _State:
     sampler: str
     budget: Budget | None = None
     players: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    apart: bool = False
+    """Whether units alone are asked for their values only, and no part of the fit."""
     pairs: list[list[int]] | None = None
     fitted: tuple[int, Fit, Fidelity] | None = None
     """How many questions the last fit had, and what it found."""
@@ -64,7 +66,9 @@ class SlalomMethod(Method):
     paper's choice) or to every occurrence.
 
     ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
-    paper's form. ``solver`` "sgd" and "analytic" are the paper's own fits of its form.
+    paper's form. In a picture a part alone is too far from the whole to say what it does there:
+    parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
+    ten questions for every part. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -124,7 +128,9 @@ class SlalomMethod(Method):
     def _first_round(self, task: Task) -> list[Sequence1D]:
         n, types = len(task.subject), task.subject.types
         seen: sampling.Seen = {sampling.key_of(types)}
-        state = _State(seen, 0, self.sampler or ("short" if self.short_only else "log"))
+        apart = task.subject.is_picture and n > FEW and self.sampler is None and not self.short_only
+        chosen = self.sampler or ("short" if self.short_only else "mix" if apart else "log")
+        state = _State(seen, 0, chosen, apart=apart)
         task.memory["slalom"] = state
         if self.samples == "auto" or self.seconds is not None:
             most = self.samples if isinstance(self.samples, int) else self.max_samples
@@ -133,7 +139,8 @@ class SlalomMethod(Method):
             share = 2 * FIRST_ROUND  # rounds to come are judged by the same held-out questions
         else:
             distinct = len(np.unique(self._types(task)))
-            total = default_samples(distinct) if self.samples is None else int(self.samples)
+            usual = default_samples(2 * distinct if apart else distinct)
+            total = usual if self.samples is None else int(self.samples)
             share = total
         held_out = self._held_out(task, held_out_share(share, total, n), seen)
         state.held_out = len(held_out)
@@ -146,7 +153,7 @@ class SlalomMethod(Method):
         if task.subject.can_be_empty and not self._published:
             fixed.append([])
         count = max(total - len(held_out) - len(fixed) - int(self.short_only), 1)
-        if state.sampler == "log":
+        if state.sampler == "log" or apart:
             most = max(int(_ALONE * total), 1)
             fixed += _fresh(sampling.alone(self._types(task), most, task.rng), types, seen)[:count]
             count = max(total - len(held_out) - len(fixed), 0)
@@ -156,7 +163,7 @@ class SlalomMethod(Method):
         return [*held_out, *fixed, *drawn]
 
     def _held_out(self, task: Task, count: int, seen: sampling.Seen) -> list[Sequence1D]:
-        """Half of them of sizes even on a log scale, half of sizes even on a plain one.
+        """Questions of all sizes, "mix".
 
         Short questions where only those are asked: long ones would cost several times what all
         the short ones do, and could not be asked of a text that is longer than the model reads.
@@ -167,8 +174,7 @@ class SlalomMethod(Method):
             return list([one for one in drawn if len(one) > 2][:count])
         if self.short_only:
             return list(sampling.draw("short", n, count, task.rng, seen, types))
-        few = sampling.draw("log", n, (count + 1) // 2, task.rng, seen, types)
-        return [*few, *sampling.draw("subsets", n, count - len(few), task.rng, seen, types)]
+        return list(sampling.draw("mix", n, count, task.rng, seen, types))
 
     def _pairs(self, task: Task, state: _State) -> list[Sequence1D]:
         if len(state.players) < 2 or state.pairs is not None:
@@ -206,8 +212,11 @@ class SlalomMethod(Method):
             options: dict[str, Any] = {"solver": "sgd", "epochs": self.epochs}
         else:
             options = {"form": "paper" if self._published else self.form}
-        found = fit(counts[held:], numbers[held:], **options)
-        fidelity = _fidelity(found, counts, numbers, held)
+        fitted = np.arange(len(numbers)) >= held
+        if state.apart:
+            fitted &= _sizes(counts) != 1
+        found = fit(counts[fitted], numbers[fitted], **options)
+        fidelity = _fidelity(found, counts, numbers, held, fitted)
         state.fitted = len(task.sequences), found, fidelity
         return found, fidelity
 
@@ -240,6 +249,8 @@ class SlalomMethod(Method):
             if state.budget is not None:
                 settings["stopped"] = state.budget.stopped
         scores, errors = text_scores(slalom, types, found, linear=self._published)
+        if state.apart:
+            _set_asked_values(task, state.held_out, types, scores["value"], errors["value"])
         error = 0.0 if found is None else found.mixing_error
         return Solution(
             scores=scores,
@@ -282,20 +293,36 @@ def _fresh(questions: list[Ints], types: Ints, seen: sampling.Seen) -> list[Sequ
     return new
 
 
-def _fidelity(found: Fit, counts: Any, numbers: Floats, held: int) -> Fidelity:
+def _fidelity(found: Fit, counts: Any, numbers: Floats, held: int, fitted: Flags) -> Fidelity:
     """Over all held-out questions, and apart for single, few and many units."""
     expected = found.predict(counts[:held])
     whole = measure_fidelity(expected, numbers[:held])
-    sizes = np.asarray(counts.sum(axis=1)).ravel()
+    sizes = _sizes(counts)
     few = (sizes[:held] > 1) & (sizes[:held] <= FEW)
-    one = sizes[held:] == 1
-    answers = numbers[held:][one]
+    single = sizes[held:] == 1
+    misses = numbers[held:] - found.predict(counts[held:])
+    misses[fitted[held:]] = found.left_out
+    answers = numbers[held:][single]
     return replace(
         whole,
-        single=_r2(answers - found.left_out[one], answers),
+        single=_r2(answers - misses[single], answers),
         few=_r2(expected[few], numbers[:held][few]),
         many=_r2(expected[~few], numbers[:held][~few]),
     )
+
+
+def _set_asked_values(task: Task, held: int, types: Ints, value: Floats, error: Floats) -> None:
+    """A unit that was asked about alone has the value that was answered, without an error."""
+    numbers = task.numbers()
+    for row in range(held, len(numbers)):
+        if len(task.sequences[row]) == 1:
+            same = types == types[task.sequences[row][0]]
+            value[same], error[same] = numbers[row], 0.0
+
+
+def _sizes(counts: Any) -> Floats:
+    """How many units each question holds."""
+    return np.asarray(counts.sum(axis=1)).ravel()
 
 
 def _r2(expected: Floats, answered: Floats) -> float:

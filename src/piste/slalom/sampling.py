@@ -33,7 +33,7 @@ def draw(
 
     ``log``: sizes from 2 to n − 1, small ones as often as large ones on a log scale; ``short``: a
     few units each; ``deletion``: all but 1 to 5; ``subsets``: every size between, equally often;
-    ``mix``: a quarter short, the rest subsets. ``seen`` learns what was drawn.
+    ``mix``: half log, half subsets. ``seen`` learns what was drawn.
     With ``types`` two questions are the same if the same kinds of units stand in the same order.
 
     >>> sorted(q.tolist() for q in draw("deletion", 3, 9, np.random.default_rng(0)))
@@ -42,7 +42,7 @@ def draw(
     seen = set() if seen is None else seen
     types = np.arange(n) if types is None else types
     if sampler == "mix":
-        few = draw("short", n, count // 4, rng, seen, types)
+        few = draw("log", n, (count + 1) // 2, rng, seen, types)
         return few + draw("subsets", n, count - len(few), rng, seen, types)
     if n <= 14 and 2**n - 2 <= 4 * count:
         return _from_all(sampler, types, count, rng, seen)
