@@ -22,7 +22,7 @@ from piste.types import Floats
 
 _ITERATIONS = 60
 _SETTLED = 1e-4  # of the objective in a step
-_ROUGH_ITERATIONS, _ROUGHLY = 18, 4e-4
+_ROUGH_ITERATIONS, _ROUGHLY = 12, 4e-4
 _SCALES_SETTLED = 0.02  # of the logarithm of a prior's scale, or of β
 _ROUNDING = 1e-10  # of the answers' variance: noise below is rounding
 _SHAPED, _FIRST_LEAK = 4, 0.16  # the step from which on noise may depend on the slope of the link
