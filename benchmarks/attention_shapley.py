@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import piste
-from piste.classifiers.tracing import trace
+from piste.classifiers.introspection.tracing import trace
 from piste.evaluation import read_data
 from piste.methods.attention_games import (
     AttentionGame,

@@ -20,7 +20,7 @@ import pyarrow.parquet
 
 import piste
 from piste.concepts import ConceptReport, score
-from piste.picture import Picture
+from piste.image import Picture
 
 COLOURS = ("red", "yellow", "green", "blue")
 LEAST = 10

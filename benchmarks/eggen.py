@@ -19,7 +19,7 @@ import numpy as np
 import piste
 from piste.evaluation import Example, Results, class_f1, evaluate, read_data
 from piste.evaluation.bootstrap import summary
-from piste.show.canvas import INK, RULE, canvas, save
+from piste.show.figures.canvas import INK, RULE, canvas, save
 
 ATTENTION = (
     "attention",

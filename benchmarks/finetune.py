@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pandas
 
-from piste.studies.finetuning import Training, accuracy, fine_tune
-from piste.studies.reviews import balanced
+from studies.finetuning import Training, accuracy, fine_tune
+from studies.reviews import balanced
 
 
 def _test_split(data: Path) -> str:

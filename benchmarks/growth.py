@@ -18,8 +18,8 @@ import numpy as np
 import piste
 from benchmarks.speed.measuring import clocks
 from benchmarks.texts import reviews
-from piste.studies.cases import encoder
-from piste.studies.timing import peak_memory, recorded
+from studies.cases import encoder
+from studies.timing import peak_memory, recorded
 
 HEAD = (
     "| {} | seconds | ms per call | ms per 100 tokens | forward, % | plan + solve, % "

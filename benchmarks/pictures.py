@@ -26,8 +26,8 @@ from PIL import Image
 import piste
 from benchmarks.eggen import METRICS, draw, table
 from piste.evaluation import Example, Region, evaluate
-from piste.evaluation.report.writing import write_report
-from piste.picture import Picture
+from piste.image import Picture
+from piste.show.report.report_files import write_report
 
 METHODS = (
     "slalom",

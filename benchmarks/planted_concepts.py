@@ -24,7 +24,7 @@ from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 import piste
 from piste.concepts import ConceptReport, score
-from piste.picture import Picture
+from piste.image import Picture
 
 SIZE, PATCH = 28, 7
 COLOURS = {"red": (220, 30, 30), "blue": (40, 60, 220), "green": (30, 180, 50)}

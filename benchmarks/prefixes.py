@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from transformers import GPT2Config, GPT2ForSequenceClassification
 
 import piste
-from piste.classifiers.prefix_plan import Group, share
-from piste.classifiers.prefixes import PrefixRunner
-from piste.classifiers.text import TextClassifier
+from piste.classifiers.text.classifier import TextClassifier
+from piste.classifiers.text.prefix_plan import Group, share
+from piste.classifiers.text.prefix_sharing import PrefixRunner
 from piste.slalom import sampling
 from piste.subject import Question
 

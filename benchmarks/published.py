@@ -37,9 +37,9 @@ from benchmarks.speed.contenders import _Framed
 from piste.evaluation import Deletion, Fidelity, Interval, Row, interval, judge, read_data
 from piste.evaluation.metrics.base import Average
 from piste.slalom import Slalom
-from piste.studies.cases import Case
-from piste.studies.peers import silent
 from piste.surrogates import SlalomSurrogate
+from studies.cases import Case
+from studies.peers import silent
 
 METRICS = (Deletion(), Fidelity(per_size=20, all_sizes=200))
 USUAL = 500  # the package's own default

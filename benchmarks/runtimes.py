@@ -24,11 +24,11 @@ import numpy as np
 import torch
 
 from benchmarks.speed.cases import bundled
-from piste.runtimes import RUNTIMES, Runtime, start
-from piste.runtimes.base import Inputs
-from piste.runtimes.exported import OpenVinoRuntime, export_onnx
-from piste.runtimes.plain import TorchRuntime
-from piste.studies.cases import Case, decoder, encoder
+from piste.classifiers.backends import RUNTIMES, Runtime, start
+from piste.classifiers.backends.base import Inputs
+from piste.classifiers.backends.exported import OpenVinoRuntime, export_onnx
+from piste.classifiers.backends.native import TorchRuntime
+from studies.cases import Case, decoder, encoder
 
 LENGTHS = (5, 50, 200)
 TOKENS = (1024, 2048)
@@ -77,7 +77,7 @@ class OpenVinoInt8(OpenVinoRuntime):
         import nncf
         import openvino
 
-        from piste.runtimes.exported import _Logits, _tensors
+        from piste.classifiers.backends.exported import _Logits, _tensors
 
         nncf.set_log_level(logging.ERROR)
         graph = openvino.convert_model(_Logits(model), example_input=_tensors(example))

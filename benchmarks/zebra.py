@@ -19,7 +19,7 @@ from PIL import Image
 
 import piste
 from piste.concepts import ConceptReport, score
-from piste.picture import Picture
+from piste.image import Picture
 
 CONCEPTS = ("striped", "dotted", "zigzagged")
 TEXTURES = ("chequered", "honeycombed", "grid", "knitted", "cracked")

@@ -23,8 +23,8 @@ import numpy as np
 
 import piste
 import piste.corpus
-from piste.studies.reviews import made_up
 from piste.zoo.clothes import draw_clothes
+from studies.reviews import made_up
 
 METHODS = ("slalom", "lime", "kernel_shap", "partition_shap")
 

@@ -20,8 +20,8 @@ import torch
 
 import piste
 from piste.classifiers import Classifier
-from piste.studies.finetuning import fine_tune
-from piste.studies.reviews import balanced
+from studies.finetuning import fine_tune
+from studies.reviews import balanced
 
 logger = logging.getLogger(__name__)
 

@@ -30,8 +30,8 @@ from benchmarks.speed.measuring import (
     measure,
 )
 from benchmarks.texts import reviews
-from piste.runtimes import RUNTIMES
-from piste.studies.timing import Bare, recorded
+from piste.classifiers.backends import RUNTIMES
+from studies.timing import Bare, recorded
 
 HEAD = (
     "| explainer | time ÷ Piste | time ÷ limit | seconds | calls "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import piste
 from piste.slalom import sampling
-from piste.studies import cases
+from studies import cases
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]

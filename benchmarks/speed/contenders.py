@@ -12,8 +12,8 @@ import torch
 
 from benchmarks.speed.cases import Floats, JudgedCase, Masks
 from benchmarks.speed.measuring import Answer
-from piste.studies.cases import SPECIALS, Case
-from piste.studies.peers import BATCH, PlainModel, silent
+from studies.cases import SPECIALS, Case
+from studies.peers import BATCH, PlainModel, silent
 
 
 class Peers:

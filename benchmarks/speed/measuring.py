@@ -13,9 +13,9 @@ from scipy.special import expit
 
 import piste
 from benchmarks.speed.cases import Floats, JudgedCase, Masks
-from piste.classifiers.text import TextClassifier
+from piste.classifiers.text.classifier import TextClassifier
 from piste.methods.slalom import SlalomMethod
-from piste.studies.timing import peak_memory
+from studies.timing import peak_memory
 
 
 @dataclass

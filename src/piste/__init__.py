@@ -13,17 +13,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piste import concepts, corpus, evaluation, slalom, studies
-    from piste.checking import Check, check
+    from piste import concepts, corpus, evaluation, slalom
     from piste.classifiers import Classifier, load
-    from piste.comparing import Comparison, compare
+    from piste.comparison import Comparison, compare
+    from piste.data.storage import read
     from piste.engine import AnswerCache
     from piste.errors import PisteError
-    from piste.explaining import explain
     from piste.explanation import Explanation
-    from piste.storage import read
+    from piste.pipeline import explain
     from piste.subject import Subject, Unit
     from piste.target import Target
+    from piste.verification import Check, check
 
 __version__ = "0.1.0"
 
@@ -47,30 +47,29 @@ __all__ = [
     "load",
     "read",
     "slalom",
-    "studies",
 ]
 
 # Names are imported when first used, so that `piste --help` need not wait for torch.
 _HOMES = {
     "AnswerCache": "piste.engine",
-    "Check": "piste.checking",
+    "Check": "piste.verification",
     "Classifier": "piste.classifiers",
-    "Comparison": "piste.comparing",
+    "Comparison": "piste.comparison",
     "Explanation": "piste.explanation",
     "PisteError": "piste.errors",
     "Subject": "piste.subject",
     "Target": "piste.target",
     "Unit": "piste.subject",
-    "check": "piste.checking",
-    "compare": "piste.comparing",
-    "explain": "piste.explaining",
+    "check": "piste.verification",
+    "compare": "piste.comparison",
+    "explain": "piste.pipeline",
     "load": "piste.classifiers",
-    "read": "piste.storage",
+    "read": "piste.data.storage",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("concepts", "corpus", "evaluation", "slalom", "studies"):
+    if name in ("concepts", "corpus", "evaluation", "slalom"):
         return import_module(f"piste.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'piste' has no attribute {name!r}")

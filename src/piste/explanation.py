@@ -198,32 +198,32 @@ class Explanation:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The complete result as JSON, also written to ``path`` if given."""
-        from piste import storage
+        from piste.data import storage
 
         return storage.to_json(self, path)
 
     def to_frame(self) -> pandas.DataFrame:
         """One row per unit; everything else rides along in ``attrs``."""
-        from piste import storage
+        from piste.data import storage
 
         return storage.to_frame(self)
 
     def to_csv(self, path: str | Path) -> None:
         """One row per unit; the rest of the result in the first row's last column."""
-        from piste import storage
+        from piste.data import storage
 
         storage.to_csv(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
         """One row per unit; the rest of the result in the file's metadata."""
-        from piste import storage
+        from piste.data import storage
 
         storage.to_parquet(self, path)
 
     @staticmethod
     def from_frame(frame: pandas.DataFrame) -> Explanation:
         """The explanation that :meth:`to_frame` made a table of."""
-        from piste import storage
+        from piste.data import storage
 
         return storage.from_frame(frame)
 
@@ -239,25 +239,25 @@ class Explanation:
         A text has no heat map, a picture no text. Without a kind, a picture's heat maps, and of a
         text the plane where there are both scores, else bars.
         """
-        from piste.show import plots
+        from piste.show.figures import explanation_figure
 
-        return plots.plot(self, kind, path, **options)
+        return explanation_figure.plot(self, kind, path, **options)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A standalone page, also written to ``path`` if given; works offline."""
-        from piste.show import html
+        from piste.show.html import explanation_html
 
-        return html.to_html(self, path)
+        return explanation_html.to_html(self, path)
 
     def _repr_html_(self) -> str:
-        from piste.show import html
+        from piste.show.html import explanation_html
 
-        return html.fragment(self)
+        return explanation_html.fragment(self)
 
     def __rich__(self) -> RenderableType:
-        from piste.show import terminal
+        from piste.show.terminal import explanation_text
 
-        return terminal.render(self)
+        return explanation_text.render(self)
 
     def __repr__(self) -> str:
         scores = self.score()

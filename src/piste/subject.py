@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from piste.errors import PisteError
-from piste.picture import Picture
+from piste.image import Picture
 
 if TYPE_CHECKING:
     from piste.classifiers.base import Classifier

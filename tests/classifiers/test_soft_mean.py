@@ -11,7 +11,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 import piste
-from piste.studies.synthetic import word_tokenizer
+from studies.synthetic import word_tokenizer
 
 WORDS = tuple(f"w{number}" for number in range(12))
 TEXT = " ".join([*WORDS, WORDS[3]])

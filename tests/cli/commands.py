@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -13,10 +14,20 @@ def run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
 ) -> tuple[int, str, str]:
     """The command in this process: exit code, output, errors."""
+    return run_main(cli.main, monkeypatch, capsys, *arguments)
+
+
+def run_main(
+    main: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *arguments: object,
+) -> tuple[int, str, str]:
+    """The same for any program."""
     monkeypatch.setattr(sys, "argv", ["piste", *map(str, arguments)])
     code = 0
     try:
-        cli.main()
+        main()
     except SystemExit as stop:
         code = int(stop.code or 0)
     captured = capsys.readouterr()

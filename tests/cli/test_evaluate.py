@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from piste.evaluation.benchmark.store import read_results
+from piste.evaluation.benchmark.run_store import read_results
 from tests.cli import commands
 
 REVIEWS = (
@@ -28,8 +28,8 @@ def run(
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures and pages take seconds, and once is enough."""
-    monkeypatch.setattr("piste.evaluation.report.figures.write_figures", lambda *_: [])
-    monkeypatch.setattr("piste.evaluation.report.page.to_html", lambda *_: "")
+    monkeypatch.setattr("piste.show.report.metric_figures.write_figures", lambda *_: [])
+    monkeypatch.setattr("piste.show.report.evaluation_html.to_html", lambda *_: "")
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from piste import PisteError
 from piste.concepts import draw, score, sentences, shipped
+from piste.concepts.drawn_images import HUES
 from piste.concepts.examples import CONTROLS, examples_of
-from piste.concepts.pictures import HUES
 
 
 def size() -> tuple[int, int]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from piste.concepts.fitting import Draws
+from piste.concepts.vector_fitting import Draws
 from piste.concepts.vectors import RIDGE, Draw, Rows, fit
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from piste import PisteError, corpus
-from piste.studies.reviews import made_up
+from studies.reviews import made_up
 from tests.corpus.corpora import left, loud
 
 pytestmark = pytest.mark.slow

@@ -13,10 +13,10 @@ import pytest
 import piste
 from piste import PisteError, corpus
 from piste.corpus.words import Change, Word, clear, from_vocabulary
-from piste.show import words_html
+from piste.show.html import words_html
 from piste.slalom import Slalom
-from piste.studies.reviews import made_up
 from piste.vocabulary import Vocabulary, fit_vocabulary
+from studies.reviews import made_up
 from tests.cli.commands import run
 from tests.corpus.corpora import loud, write
 

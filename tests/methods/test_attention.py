@@ -12,11 +12,11 @@ from scipy.optimize import linprog
 
 import piste
 from piste import PisteError
-from piste.classifiers.tracing import trace
+from piste.classifiers.introspection.tracing import trace
+from piste.data.storage import from_json
 from piste.methods import METHODS, make
 from piste.methods.attention_flow import maximum_flows
 from piste.methods.attention_games import brute_force
-from piste.storage import from_json
 from piste.target import Target
 from tests.classifiers import pictures
 from tests.classifiers.test_tracing import TRACED, state

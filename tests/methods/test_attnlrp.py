@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812  # as everyone calls it
 
 import piste
 from piste import PisteError
-from piste.classifiers import relevance as relevance_module
+from piste.classifiers.introspection import relevance as relevance_module
 from piste.methods import METHODS, options_of
 from piste.methods.attnlrp import AttnLRP
 from tests.classifiers.test_relevance import (
@@ -185,7 +185,7 @@ def test_activations_are_followed_however_they_are_given(wordpiece: Any) -> None
 def test_a_model_whose_answer_the_rules_change_is_refused(
     bert: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from piste.classifiers import relevance_rules
+    from piste.classifiers.introspection import relevance_rules
 
     broken = relevance_rules._instead(lambda x, *_, **__: 2 * x)
     monkeypatch.setitem(relevance_rules._RULES, "layer_norm", broken)

@@ -18,12 +18,12 @@ import pytest
 import piste
 import piste.methods
 from piste import PisteError
+from piste.data.storage import from_json
 from piste.methods import METHODS, Method, Task, make
 from piste.methods.conversation import Conversation
 from piste.methods.kernel_shap import KernelShapMethod
 from piste.methods.lime import LimeMethod
 from piste.methods.linear import ridge_regression
-from piste.storage import from_json
 from piste.target import resolve
 from tests.classifiers.pictures import loaded, photo
 from tests.conftest import TEXT

@@ -18,11 +18,12 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 import piste
-from piste import storage, zoo
+from piste import zoo
+from piste.data import storage
 from piste.explanation import Explanation
 from piste.methods import METHODS
 from piste.serve import Limits, create_app
-from piste.serve.offers import PAPER
+from piste.serve.offered_methods import PAPER
 from piste.zoo.clothes import draw_clothes
 from tests.serve.asking import PATIENCE, ended, events, explained, wait_for
 

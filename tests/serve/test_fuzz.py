@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 import piste
 from piste.serve import Limits, create_app
-from piste.serve.problems import WRONG
+from piste.serve.http_errors import WRONG
 from tests.serve.asking import events, explained
 
 schemathesis = pytest.importorskip("schemathesis")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from piste.errors import PisteError
+from piste.serve.http_errors import WRONG, BusyError, MissingError, UnreadyError
 from piste.serve.jobs import Job, Jobs
-from piste.serve.limits import Limits
-from piste.serve.problems import WRONG, BusyError, MissingError, UnreadyError
+from piste.serve.request_limits import Limits
 from tests.serve.asking import PATIENCE, wait_for
 
 Made = Callable[..., Jobs[str]]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from piste import storage
+from piste.data import storage
 from piste.explanation import Explanation, Fidelity, Output
 from piste.slalom.link import Saturation
 from piste.subject import Unit

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from piste.explanation import Explanation, Fidelity, Output
-from piste.picture import Picture
+from piste.image import Picture
 from piste.subject import Unit
 from piste.surrogates import AdditiveSurrogate, Mixing, SlalomSurrogate
 from piste.target import Target

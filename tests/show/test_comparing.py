@@ -15,8 +15,11 @@ from rich.console import Console
 from piste.errors import PisteError
 from piste.explanation import Explanation, Fidelity
 from piste.methods import METHODS
-from piste.show import comparing, comparing_html, html, pages, plots, reading, terminal
-from piste.show.side_by_side import SideBySide
+from piste.show import wording
+from piste.show.alignment import SideBySide
+from piste.show.figures import explanation_figure
+from piste.show.html import comparison_html, explanation_html, page_shell
+from piste.show.terminal import comparison_text, explanation_text
 from piste.subject import Unit
 from piste.surrogates import AdditiveSurrogate
 from tests.show.conftest import REVIEW, explanation
@@ -62,15 +65,15 @@ def judged(methods: Sequence[str] = FIVE) -> dict[str, dict[str, float]]:
 
 
 def rendered(explanations: Sequence[Explanation], verdicts: Any) -> Any:
-    return comparing.render(SideBySide.of(explanations, verdicts))
+    return comparison_text.render(SideBySide.of(explanations, verdicts))
 
 
 def plotted(explanations: Sequence[Explanation], verdicts: Any, path: Any = None) -> Any:
-    return comparing.plot(SideBySide.of(explanations, verdicts), path)
+    return comparison_text.plot(SideBySide.of(explanations, verdicts), path)
 
 
 def paged(explanations: Sequence[Explanation], verdicts: Any, path: Any = None) -> str:
-    return pages.document(comparing_html.view(SideBySide.of(explanations, verdicts)), path)
+    return page_shell.document(comparison_html.view(SideBySide.of(explanations, verdicts)), path)
 
 
 def printed(
@@ -160,7 +163,7 @@ def test_controls_do_not_choose_the_strongest_units():
 def test_words_with_several_scores_are_numbered():
     scores = {"attribution": np.array([0.5, -0.5, 0.1])}
     e = by("lime", "good good film", scores=scores)
-    assert [kind.title for kind in reading.kinds(e)] == ["good #1", "good #2", "film"]
+    assert [kind.title for kind in wording.kinds(e)] == ["good #1", "good #2", "film"]
 
 
 @pytest.mark.parametrize(
@@ -288,24 +291,24 @@ def test_figure_is_saved_or_refused(tmp_path):
 def test_attributions_look_right_everywhere():
     e = by("lime", fidelity=Fidelity(0.6, 0.1, 30))
     out = io.StringIO()
-    Console(file=out, width=100).print(terminal.render(e))
+    Console(file=out, width=100).print(explanation_text.render(e))
     shown = flat(out.getvalue())
-    page = html.to_html(e)
+    page = explanation_html.to_html(e)
     for text in (shown, flat("".join(Page(page).texts))):
         assert "the share of the answer that the method gives the word" in text
         assert "±" not in text
         assert "importance" not in text.lower()
-    figure = plots.plot(e)
+    figure = explanation_figure.plot(e)
     assert "attribution: the share of the answer" in figure.axes[0].get_xlabel()
-    assert plots.plot(by("slalom")).axes[0].get_xlabel().startswith("value")
+    assert explanation_figure.plot(by("slalom")).axes[0].get_xlabel().startswith("value")
 
 
 def test_methods_left_out_are_named_everywhere() -> None:
     sides = SideBySide.of(some(), judged(), {"smoothgrad": "It needs <gradients>."})
     out = io.StringIO()
-    Console(file=out, width=100).print(comparing.render(sides))
+    Console(file=out, width=100).print(comparison_text.render(sides))
     assert "Left out: smoothgrad. It needs <gradients>." in flat(out.getvalue())
-    page = pages.document(comparing_html.view(sides))
+    page = page_shell.document(comparison_html.view(sides))
     assert "Left out: smoothgrad. It needs &lt;gradients&gt;." in page
-    written = [text.get_text() for text in comparing.plot(sides).findobj(Text)]
+    written = [text.get_text() for text in comparison_text.plot(sides).findobj(Text)]
     assert any("smoothgrad" in words for words in written)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from piste.errors import PisteError
-from piste.show import colours, html
+from piste.show import colours
+from piste.show.html import explanation_html
 
 FIXTURES = (
     "review", "three", "pair", "classwise", "unsure", "additive", "markup", "foreign", "long",
@@ -51,7 +52,7 @@ class Page(HTMLParser):
 @pytest.mark.parametrize("name", FIXTURES)
 def test_standalone(request, name):
     e = request.getfixturevalue(name)
-    for text, frames in ((html.to_html(e), 0), (html.fragment(e), 1)):
+    for text, frames in ((explanation_html.to_html(e), 0), (explanation_html.fragment(e), 1)):
         page = Page(text)
         # The frame of a notebook holds the page itself, and can't reach out of it.
         assert page.having("sandbox") == ["allow-scripts"] * frames
@@ -68,27 +69,32 @@ def test_standalone(request, name):
 @pytest.mark.parametrize("name", FIXTURES)
 def test_every_unit_once_with_its_own_text(request, name):
     e = request.getfixturevalue(name)
-    shown = re.findall(r'<span class="piste-unit"[^>]*>(.*?)</span>', html.to_html(e), re.S)
+    shown = re.findall(
+        r'<span class="piste-unit"[^>]*>(.*?)</span>', explanation_html.to_html(e), re.S
+    )
     assert len(shown) == len(e.units)
     order = sorted(e.units, key=lambda unit: (unit.segment, unit.start))
     assert [Page(text).texts for text in shown] == [[unit.text] for unit in order]
 
 
 def test_markup_in_text_labels_and_settings_is_escaped(markup):
-    for text, scripts in ((html.to_html(markup), 2), (html.fragment(markup), 0)):
+    for text, scripts in (
+        (explanation_html.to_html(markup), 2),
+        (explanation_html.fragment(markup), 0),
+    ):
         page = Page(text)
         assert page.tags["script"] == scripts
         assert page.tags["style"] == 1
         assert page.tags["img"] == 0
         assert not [name for _, name, _ in page.attributes if name.startswith("on")]
         assert "<script>alert(1)</script>" in "".join(page.texts)
-    data = Page(html.to_html(markup)).scripts[0]
+    data = Page(explanation_html.to_html(markup)).scripts[0]
     assert "<" not in data
     assert "<script>alert(1)</script>" in json.loads(data)["names"]
 
 
 def test_policy_allows_just_this_script(review):
-    page = Page(html.to_html(review))
+    page = Page(explanation_html.to_html(review))
     policy = next(value for value in page.having("content") if "default-src" in value)
     digest = base64.b64encode(hashlib.sha256(page.scripts[1].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in policy
@@ -96,7 +102,7 @@ def test_policy_allows_just_this_script(review):
 
 
 def test_says_what_how_well_and_how_sure(review):
-    text = "".join(Page(html.to_html(review)).texts)
+    text = "".join(Page(explanation_html.to_html(review)).texts)
     for words in (
         "positive",
         "97.1 %",
@@ -108,20 +114,20 @@ def test_says_what_how_well_and_how_sure(review):
         "2.13.0",
     ):
         assert words in text
-    page = html.to_html(review)
+    page = explanation_html.to_html(review)
     tip = 'title="contribution +0.86 ± 0.12 · value +3.10 ± 0.30 · importance +0.90 ± 0.12"'
     assert tip in page
     assert page.count('class="piste-plane"') == 2
 
 
 def test_words_dots_and_rows_share_their_kind(review):
-    page = html.to_html(review)
+    page = explanation_html.to_html(review)
     kinds = [set(re.findall(rf'<{tag}[^>]*data-k="(\d+)"', page)) for tag in ("span", "g", "tr")]
     assert kinds[0] == kinds[1] == kinds[2] == {str(number) for number in range(47)}
 
 
 def test_colours_of_the_text_follow_the_score(review):
-    shown = html.fragment(review)
+    shown = explanation_html.fragment(review)
     best = re.search(r'style="background:([^"]*)">wonderful<', shown)
     worst = re.search(r'style="background:([^"]*)">awful<', shown)
     assert best is not None
@@ -133,44 +139,44 @@ def test_colours_of_the_text_follow_the_score(review):
 
 
 def test_additive_scores_need_no_plane(additive):
-    page = html.to_html(additive)
+    page = explanation_html.to_html(additive)
     assert "<svg" not in page
     assert "attribution" in page
     assert "Above 0 it speaks for positive, below 0 it speaks against positive" in page
 
 
 def test_class_wise_scores_are_offered_by_class(classwise):
-    page = html.to_html(classwise)
+    page = explanation_html.to_html(classwise)
     assert page.count("<option") == 4 * 4 + 1  # importance is shared by the classes
     assert "contribution, class 0" in page
     assert "Scores of class 3" in page
 
 
 def test_pairs_unknown_errors_and_cut_texts(pair, unsure, long, make):
-    assert "Text 2" in html.to_html(pair)
-    assert "±" not in html.to_html(unsure)
-    assert "cut off" in html.to_html(long)
+    assert "Text 2" in explanation_html.to_html(pair)
+    assert "±" not in explanation_html.to_html(unsure)
+    assert "cut off" in explanation_html.to_html(long)
     text = "kept words here, lost words there"
     full = make(text)
     cut = make(text, list(full.units[:3]), settings={"input": {"long": "truncate"}})
-    assert '<s class="piste-unread">, lost words there</s>' in html.to_html(cut)
+    assert '<s class="piste-unread">, lost words there</s>' in explanation_html.to_html(cut)
 
 
 def test_unknown_scores_still_make_a_page(make, three):
     scores = {name: np.array(array) for name, array in three.scores.items()}
     scores["value"][0] = np.nan
-    page = html.to_html(make(three.input, scores=scores))
+    page = explanation_html.to_html(make(three.input, scores=scores))
     assert "NaN" not in Page(page).scripts[0]
     assert page.count('class="piste-dot') == 4  # two of three units, on two planes
 
 
 def test_written_whole_or_refused(review, tmp_path):
     path = tmp_path / "page.html"
-    assert html.to_html(review, path) == path.read_text(encoding="utf-8")
+    assert explanation_html.to_html(review, path) == path.read_text(encoding="utf-8")
     with pytest.raises(PisteError, match="could not be written"):
-        html.to_html(review, tmp_path / "no" / "page.html")
+        explanation_html.to_html(review, tmp_path / "no" / "page.html")
 
 
 def test_700_words_are_all_on_the_page(long):
-    page = html.to_html(long)
+    page = explanation_html.to_html(long)
     assert page.count("data-k=") >= 700

@@ -17,18 +17,11 @@ from rich.console import Console
 
 from piste.errors import PisteError
 from piste.explanation import Explanation
-from piste.show import (
-    colours,
-    comparing,
-    comparing_html,
-    heat,
-    html,
-    pages,
-    plots,
-    terminal,
-    terms,
-)
-from piste.show.side_by_side import SideBySide
+from piste.show import colours, heat_colours, score_terms
+from piste.show.alignment import SideBySide
+from piste.show.figures import explanation_figure
+from piste.show.html import comparison_html, explanation_html, page_shell
+from piste.show.terminal import comparison_text, explanation_text
 from piste.subject import Unit
 from tests.show.conftest import explanation
 from tests.show.pictures import by, grid, pictured, shards
@@ -95,7 +88,7 @@ def unstyled(text: str) -> str:
 def test_every_picture_is_drawn_quietly_inside_its_bounds(any_picture, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        figure = plots.plot(any_picture, kind)
+        figure = explanation_figure.plot(any_picture, kind)
         renderer = FigureCanvasAgg(figure).get_renderer()
         figure.draw(renderer)
     if kind == "bars":
@@ -110,11 +103,11 @@ def test_every_picture_is_drawn_quietly_inside_its_bounds(any_picture, kind):
 
 def test_the_picture_stands_beside_value_importance_and_contribution():
     e = pictured()
-    figure = plots.plot(e)
+    figure = explanation_figure.plot(e)
     shown = [axes.images[0].get_array() for axes in figure.axes]
     assert np.array_equal(shown[0], e.input.pixels)
     for place, name in ((1, "value"), (3, "importance"), (5, "contribution")):  # keys stand between
-        assert np.array_equal(shown[place], heat.painted(e, heat.Heat.of(e, name)))
+        assert np.array_equal(shown[place], heat_colours.painted(e, heat_colours.Heat.of(e, name)))
         assert figure.axes[place].collections, "no borders between the parts"
     assert figure.axes[1].images[0].get_interpolation() == "nearest"
     for text in ("value", "importance", "contribution", "weighs most", "28 × 28 pixels", "≥ +0.68"):
@@ -122,19 +115,19 @@ def test_the_picture_stands_beside_value_importance_and_contribution():
 
 
 def test_single_scores_one_score_and_one_class():
-    assert len(plots.plot(by("lime")).axes) == 3  # picture, heat map, key
+    assert len(explanation_figure.plot(by("lime")).axes) == 3  # picture, heat map, key
     e = pictured(classes=True)
-    figure = plots.plot(e, score="value", label="shirt")
+    figure = explanation_figure.plot(e, score="value", label="shirt")
     assert "speaks for shirt" in words(figure)
-    expected = heat.painted(e, heat.Heat.of(e, "value", "shirt"))
+    expected = heat_colours.painted(e, heat_colours.Heat.of(e, "value", "shirt"))
     assert np.array_equal(figure.axes[1].images[0].get_array(), expected)
 
 
 def test_saved_as_png_and_planes_are_drawn(tmp_path):
     pictured_parts = pictured(grid(56, 56, 14, 14))
-    plots.plot(pictured_parts, path=tmp_path / "a.png")
+    explanation_figure.plot(pictured_parts, path=tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    plane = plots.plot(pictured_parts, "plane")
+    plane = explanation_figure.plot(pictured_parts, "plane")
     labels = [text for text in plane.axes[0].texts if text.get_gid() == "label"]
     assert 0 < len(labels) <= 16
     assert any(text.get_text().startswith("row ") for text in labels)
@@ -143,24 +136,27 @@ def test_saved_as_png_and_planes_are_drawn(tmp_path):
 def test_figures_that_make_no_sense_are_refused_in_one_sentence():
     e = pictured()
     with pytest.raises(PisteError, match=r"'text' can't be drawn of a picture: choose plane, heat"):
-        plots.plot(e, "text")
+        explanation_figure.plot(e, "text")
     with pytest.raises(PisteError, match="'heat' can't be drawn of a text: choose plane, text"):
-        plots.plot(explanation("A wonderful film"), "heat")
+        explanation_figure.plot(explanation("A wonderful film"), "heat")
     with pytest.raises(PisteError, match="it has score, label, width"):
-        plots.plot(e, "heat", top=3)
+        explanation_figure.plot(e, "heat", top=3)
     with pytest.raises(PisteError, match="no score 'beauty'"):
-        plots.plot(e, score="beauty")
+        explanation_figure.plot(e, score="beauty")
     with pytest.raises(PisteError, match="one set of scores"):
-        plots.plot(e, label="bag")
+        explanation_figure.plot(e, label="bag")
     with pytest.raises(PisteError, match="at least 2 inches"):
-        plots.plot(e, width=0)
+        explanation_figure.plot(e, width=0)
 
 
 # -- pages ---------------------------------------------------------------------------------------
 
 
 def test_pages_are_standalone_and_take_names_as_text(any_picture):
-    for text, scripts in ((html.to_html(any_picture), 2), (html.fragment(any_picture), 0)):
+    for text, scripts in (
+        (explanation_html.to_html(any_picture), 2),
+        (explanation_html.fragment(any_picture), 0),
+    ):
         page = Page(text)
         assert page.tags["script"] == scripts
         assert page.tags["style"] == 1
@@ -176,15 +172,15 @@ def test_pages_are_standalone_and_take_names_as_text(any_picture):
 
 def test_the_page_holds_the_picture_and_its_pale_copy():
     e = pictured()
-    shown = [image(href) for href in Page(html.to_html(e)).having("href")]
+    shown = [image(href) for href in Page(explanation_html.to_html(e)).having("href")]
     assert np.array_equal(shown[0], e.input.pixels)
-    assert np.array_equal(shown[1], heat.paled(e.input))
+    assert np.array_equal(shown[1], heat_colours.paled(e.input))
 
 
 @pytest.mark.parametrize("name", ["patches", "shards"])
 def test_parts_dots_and_rows_share_their_number(name):
     e = PICTURES[name]()
-    page = html.to_html(e)
+    page = explanation_html.to_html(e)
     numbers = {str(k) for k in range(len(e))}
     for pattern in ('<path class="piste-area"', '<path class="piste-area piste-unit"', "<g", "<tr"):
         assert set(re.findall(rf'{pattern}[^>]*data-k="(\d+)"', page)) == numbers
@@ -193,8 +189,8 @@ def test_parts_dots_and_rows_share_their_number(name):
 
 def test_colours_follow_every_score_without_a_script():
     e = pictured()
-    page = html.to_html(e)
-    names = [column.name for column in html.columns(e)]
+    page = explanation_html.to_html(e)
+    names = [column.name for column in explanation_html.columns(e)]
     best = int(np.argmax(e.scores["contribution"]))
     styles = re.findall(r'piste-unit"[^>]*data-k="\d+"[^>]*style="([^"]*)"', page)
     assert len(styles) == len(e)
@@ -210,7 +206,7 @@ def test_colours_follow_every_score_without_a_script():
 
 
 def test_classes_can_be_chosen_beside_scores():
-    page = html.to_html(pictured(classes=True))
+    page = explanation_html.to_html(pictured(classes=True))
     assert page.count('name="piste-s"') == 3
     assert page.count('name="piste-c"') == 3
     assert ":has(.piste-s0:checked):has(.piste-c2:checked) .piste-unit{fill:var(--h2)}" in page
@@ -219,14 +215,14 @@ def test_classes_can_be_chosen_beside_scores():
 
 
 def test_a_single_score_has_nothing_to_choose():
-    page = html.to_html(by("lime"))
+    page = explanation_html.to_html(by("lime"))
     assert "coloured by" not in page
     assert 'class="piste-plane"' not in page
     assert "Above 0 it speaks for ankle boot" in page
 
 
 def test_the_notebook_has_the_picture_and_its_main_scores():
-    page = Page(html.fragment(pictured()))
+    page = Page(explanation_html.fragment(pictured()))
     assert len(page.having("href")) == 4
     assert page.tags["input"] == 0
     assert "row 4, column 6: contribution +0.72 ± 0.11" in "".join(page.texts)
@@ -243,7 +239,7 @@ def test_half_blocks_where_there_are_colours():
     assert {line.count("▀") for line in lines} == {4 * 28}
     red, green, blue = e.input.pixels[0, 0]
     assert f"38;2;{red};{green};{blue};48;2;{red};{green};{blue}m" in shown
-    tint = heat.painted(e, heat.Heat.of(e))[12, 20]
+    tint = heat_colours.painted(e, heat_colours.Heat.of(e))[12, 20]
     assert f"48;2;{tint[0]};{tint[1]};{tint[2]}m" in shown
     narrow = [line for line in printed(e, 50, "truecolor").splitlines() if "▀" in line]
     assert {unstyled(line).count("▀") for line in narrow} == {28}
@@ -266,8 +262,10 @@ def test_signs_and_digits_where_there_are_few_colours_or_none(system):
 
 def test_signs_and_digits_where_letters_are_few():
     console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), width=80)
-    look = terminal.Look(plain=False, basic=False)
-    board = terminal.blocks.board(pictured(), heat.Heat.of(pictured()), look, console.options, 76)
+    look = explanation_text.Look(plain=False, basic=False)
+    board = explanation_text.image_blocks.board(
+        pictured(), heat_colours.Heat.of(pictured()), look, console.options, 76
+    )
     assert board.plain.isascii()
     assert_signs(board.plain)
 
@@ -297,12 +295,12 @@ def test_words_are_right_for_pictures():
     assert not re.search(r"\b(words?|texts?|units?)\b", shown)
     asked = pictured(errors={"contribution": np.append(np.inf, np.zeros(48))})
     assert "Nothing was asked about 1 of 49 parts" in flat(printed(asked))
-    assert terms.meaning(by("lime"), "attribution").endswith("the method gives the part")
+    assert score_terms.meaning(by("lime"), "attribution").endswith("the method gives the part")
 
 
 def test_a_name_cannot_steer_the_terminal():
     e = pictured(name="\x1b[31mred \u202e.png")
-    for thing in (e, comparing.render(SideBySide.of([e], {}))):
+    for thing in (e, comparison_text.render(SideBySide.of([e], {}))):
         shown = printed(thing, 130, "truecolor")
         assert "\x1b[31mred" not in shown
         assert "\u202e" not in shown
@@ -321,7 +319,7 @@ def sides(cut: Any = None, name: str = "scene.png") -> SideBySide:
 @pytest.mark.parametrize("cut", [None, shards(140, 100, 30)])
 def test_one_panel_per_method(cut):
     both = sides(cut)
-    figure = comparing.plot(both)
+    figure = comparison_text.plot(both)
     assert len(figure.axes) == 1 + 2 * len(FIVE)  # the picture; heat maps and keys
     for text in (*FIVE, "R² 0.90 · AOPC 0.85", "smoothgrad", "One picture proves little"):
         assert text in words(figure)
@@ -337,7 +335,7 @@ def test_one_panel_per_method(cut):
 
 def test_the_page_lights_a_part_in_all_methods():
     both = sides(name=HOSTILE)
-    text = pages.document(comparing_html.view(both))
+    text = page_shell.document(comparison_html.view(both))
     page = Page(text)
     assert page.tags["script"] == 2
     assert len(page.having("href")) == 1 + len(FIVE)
@@ -352,7 +350,7 @@ def test_the_page_lights_a_part_in_all_methods():
 @pytest.mark.parametrize("system", [None, "truecolor"])
 @pytest.mark.parametrize("width", [40, 100])
 def test_methods_in_a_terminal(system, width):
-    shown = unstyled(printed(comparing.render(sides()), width, system))
+    shown = unstyled(printed(comparison_text.render(sides()), width, system))
     assert max(map(len, shown.splitlines())) <= width
     for text in (*FIVE, "speaks for ankle boot", "One picture proves little"):
         assert text in flat(shown) or width == 40

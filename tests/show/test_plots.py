@@ -8,8 +8,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from piste.errors import PisteError
-from piste.show import plots
-from piste.show.labels import place
+from piste.show.figures import explanation_figure
+from piste.show.label_placement import place
 
 KINDS = ("plane", "text", "bars")
 HEADS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -39,13 +39,13 @@ def words(figure: Figure) -> set[str]:
 
 @pytest.mark.parametrize("dpi", [100, 160])
 def test_labels_on_the_plane_do_not_overlap(review, dpi):
-    names, boxes = labels(plots.plane(review), dpi)
+    names, boxes = labels(explanation_figure.plane(review), dpi)
     assert 15 <= len(names) <= 28
     assert overlaps(boxes) == 0
 
 
 def test_labels_do_not_cover_dots(review):
-    figure = plots.plane(review)
+    figure = explanation_figure.plane(review)
     _, boxes = labels(figure, 100)
     axes = figure.axes[0]
     dots = axes.transData.transform(axes.collections[-1].get_offsets())
@@ -54,7 +54,7 @@ def test_labels_do_not_cover_dots(review):
 
 
 def test_telling_words_get_their_labels_and_the_rest_is_counted(long):
-    figure = plots.plane(long)
+    figure = explanation_figure.plane(long)
     names, boxes = labels(figure, 100)
     assert {"dull", "wonderful ×3", "awful ×3"} <= set(names)
     assert overlaps(boxes) <= 3
@@ -78,7 +78,7 @@ def test_every_kind_of_input_draws_quietly(request, kind, name):
     e = request.getfixturevalue(name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        figure = plots.plot(e, kind)
+        figure = explanation_figure.plot(e, kind)
         figure.draw_without_rendering()
     assert isinstance(figure, Figure)
     assert any("positive, 97.1 %" in text or "class 3" in text for text in words(figure))
@@ -87,55 +87,55 @@ def test_every_kind_of_input_draws_quietly(request, kind, name):
 @pytest.mark.parametrize("suffix", HEADS)
 def test_saved_by_suffix(three, tmp_path, suffix):
     path = tmp_path / f"figure{suffix}"
-    figure = plots.plot(three, "bars", path)
+    figure = explanation_figure.plot(three, "bars", path)
     assert path.read_bytes().startswith(HEADS[suffix])
     assert figure._repr_png_().startswith(HEADS[".png"])
 
 
 def test_what_cannot_be_drawn_or_saved_is_told_in_one_sentence(review, additive, tmp_path):
     with pytest.raises(PisteError, match=r"\.png, \.svg, \.pdf"):
-        plots.plot(review, "plane", tmp_path / "figure.gif")
+        explanation_figure.plot(review, "plane", tmp_path / "figure.gif")
     with pytest.raises(PisteError, match="could not be written"):
-        plots.plot(review, "bars", tmp_path / "no" / "folder.png")
+        explanation_figure.plot(review, "bars", tmp_path / "no" / "folder.png")
     with pytest.raises(PisteError, match="choose plane, text, bars"):
-        plots.plot(review, "pie")
+        explanation_figure.plot(review, "pie")
     with pytest.raises(PisteError, match="it has score, top, label"):
-        plots.plot(review, "bars", colour="red")
+        explanation_figure.plot(review, "bars", colour="red")
     with pytest.raises(PisteError, match="no score 'value': it has attribution"):
-        plots.plot(additive, "plane")
+        explanation_figure.plot(additive, "plane")
     with pytest.raises(PisteError, match="whole number above 0"):
-        plots.plot(review, "bars", top=0)
+        explanation_figure.plot(review, "bars", top=0)
     with pytest.raises(PisteError, match="one set of scores"):
-        plots.plot(review, "plane", label="positive")
+        explanation_figure.plot(review, "plane", label="positive")
 
 
 def test_bars_rank_any_score(review, additive):
-    figure = plots.bars(review, score="value", top=3)
+    figure = explanation_figure.bars(review, score="value", top=3)
     ticks = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     assert ticks == ["awful", "wonderful", "superb"]
-    assert any("attribution" in text for text in words(plots.bars(additive)))
+    assert any("attribution" in text for text in words(explanation_figure.bars(additive)))
 
 
 def test_classes_can_be_chosen(classwise):
     lengths = [
-        plots.bars(classwise, label=label, top=1).axes[0].patches[0].get_width()
+        explanation_figure.bars(classwise, label=label, top=1).axes[0].patches[0].get_width()
         for label in ("class 0", 3)
     ]
     assert lengths[1] == pytest.approx(4 * lengths[0])
     with pytest.raises(PisteError, match="no class 'class 9'"):
-        plots.plane(classwise, label="class 9")
+        explanation_figure.plane(classwise, label="class 9")
 
 
 def test_the_text_keeps_all_words_and_is_wrapped(review, make):
-    figure = plots.text(review)
+    figure = explanation_figure.text(review)
     assert {"wonderful", "didn't", "I'd", ":"} <= words(figure)
     across = figure.get_size_inches()[0] * 100
     renderer = FigureCanvasAgg(figure).get_renderer()
     assert all(text.get_window_extent(renderer).x1 < across for text in figure.texts)
-    endless = plots.text(make("x" * 2000))
+    endless = explanation_figure.text(make("x" * 2000))
     assert "".join(t.get_text() for t in endless.texts if set(t.get_text()) == {"x"}) == "x" * 2000
 
 
 def test_a_book_is_cut_with_a_note(make):
-    figure = plots.text(make(" ".join(["line\n\n"] * 200)))
+    figure = explanation_figure.text(make(" ".join(["line\n\n"] * 200)))
     assert any("more words not shown" in text for text in words(figure))

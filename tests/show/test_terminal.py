@@ -7,8 +7,9 @@ import pytest
 from rich.console import Console
 
 from piste.explanation import Explanation, Fidelity
-from piste.show import reading, terminal
-from piste.show.pieces import texts
+from piste.show import wording
+from piste.show.terminal import explanation_text
+from piste.show.text_pieces import texts
 
 
 def printed(e: Explanation, width: int = 100, colours: str | None = None) -> str:
@@ -16,7 +17,7 @@ def printed(e: Explanation, width: int = 100, colours: str | None = None) -> str
     console = Console(
         file=out, width=width, force_terminal=colours is not None, color_system=colours
     )
-    console.print(terminal.render(e))
+    console.print(explanation_text.render(e))
     return out.getvalue()
 
 
@@ -91,13 +92,13 @@ def test_pieces_join_to_the_input(review, pair, foreign, markup):
 
 def test_same_words_with_other_scores_stay_apart(make):
     shared = make("good good film")
-    assert [kind.title for kind in reading.kinds(shared)] == ["good ×2", "film"]
+    assert [kind.title for kind in wording.kinds(shared)] == ["good ×2", "film"]
     scores = {name: np.arange(3.0) for name in shared.scores}
-    assert len(reading.kinds(make("good good film", scores=scores))) == 3
+    assert len(wording.kinds(make("good good film", scores=scores))) == 3
 
 
 @pytest.mark.parametrize(
     ("chance", "shown"), [(0.99999, "> 99.9 %"), (1.0, "100.0 %"), (0.5, "50.0 %")]
 )
 def test_chances_are_not_rounded_to_certainty(chance, shown):
-    assert reading.percent(chance) == shown
+    assert wording.percent(chance) == shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from piste.corpus.words import Word
-from piste.show import pages, words_html
+from piste.show.html import page_shell, words_html
 from tests.cli.commands import run
 from tests.corpus.corpora import TEXTS
 from tests.show.test_html import Page
@@ -23,7 +23,7 @@ def word(name: str, target: str = "log-odds of 'good'", **changes: float | None)
 def test_dots_and_rows_share_their_number_over_all_targets() -> None:
     rows = [word("fine"), word("bad", value=-2.0), word("fine", "log-odds of '<b>'")]
     view = words_html.view(rows, "Some.")
-    page = pages.document(view)
+    page = page_shell.document(view)
     kinds = [re.findall(rf'<{tag}[^>]*data-k="(\d+)"', page) for tag in ("g", "tr")]
     assert sorted(set(kinds[0])) == sorted(kinds[1]) == ["0", "1", "2"]
     assert view.data is not None
@@ -34,7 +34,7 @@ def test_dots_and_rows_share_their_number_over_all_targets() -> None:
 
 def test_words_are_escaped() -> None:
     hostile = '</script><img src=x onerror="alert(1)">'
-    page = Page(pages.document(words_html.view([word(hostile)], "Some <i>.", model="<u>")))
+    page = Page(page_shell.document(words_html.view([word(hostile)], "Some <i>.", model="<u>")))
     assert page.tags["script"] == 2
     assert not [tag for tag in ("img", "u") if page.tags[tag]]
     assert json.loads(page.scripts[0])["names"] == [hostile]

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from piste import PisteError, studies
-from piste.studies.base import Findings, Study, Table, Work
+import studies
+from piste import PisteError
+from studies.base import Findings, Study, Table, Work
 
 
 class Counting(Study):
@@ -24,7 +25,9 @@ class Counting(Study):
             work.part(key, lambda key=key: self.measured.append(key) or len(self.measured))  # type: ignore[misc, func-returns-value]
         rows = [(key, str(value)) for key, value in work.parts.items()]
         table = Table("Numbers", ("part", "number"), rows)
-        return Findings("counting", "Counting", "piste study counting", [table], [("a", "-1", "c")])
+        return Findings(
+            "counting", "Counting", "python -m studies counting", [table], [("a", "-1", "c")]
+        )
 
 
 def run(study: Counting, folder: Path, **options: Any) -> Findings:
@@ -63,7 +66,7 @@ def test_the_page_has_the_command_and_the_claims(tmp_path: Path) -> None:
     found = run(Counting(), tmp_path)
     found.write(tmp_path)
     page = (tmp_path / "findings.md").read_text(encoding="utf-8")
-    assert "    piste study counting" in page
+    assert "    python -m studies counting" in page
     assert "| a | −1 | c |" in page
 
 

@@ -11,7 +11,7 @@ import pytest
 import piste
 from piste import Explanation
 from piste.evaluation import Example
-from piste.studies.planting import (
+from studies.planting import (
     WORDS,
     by_word,
     corpus,
@@ -22,7 +22,7 @@ from piste.studies.planting import (
     remove,
     sizes,
 )
-from piste.studies.reviews import made_up
+from studies.reviews import made_up
 
 BROKEN = "A slow start.<br /><br />But a  fine end."
 

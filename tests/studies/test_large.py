@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import piste
-from piste.studies.base import Work
-from piste.studies.cases import AS_PUBLISHED, made_up_text, word_tokenizer
-from piste.studies.growth import cost, on_a_line
-from piste.studies.large import STUDY, _given, _own
-from piste.studies.sequential import KINDS, Shape
+from studies.base import Work
+from studies.cases import AS_PUBLISHED, made_up_text, word_tokenizer
+from studies.growth import cost, on_a_line
+from studies.large import STUDY, _given, _own
+from studies.sequential import KINDS, Shape
 
 
 def test_the_line_finds_what_larger_ones_take_and_how_sure_that_is() -> None:

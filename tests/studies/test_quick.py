@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from piste import studies
-from tests.cli.commands import run
+import studies
+from studies.__main__ import main
+from tests.cli.commands import run_main
 
 pytestmark = pytest.mark.slow
 # A few made-up reviews instead of real ones can't bear every claim, but for one.
@@ -24,8 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", studies.names())
 def test_it_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    code, out, err = run(
-        monkeypatch, capsys, "study", name, "--quick", "--folder", folder, "--json"
+    code, out, err = run_main(
+        main, monkeypatch, capsys, name, "--quick", "--folder", folder, "--json"
     )
     assert code == 0, err
     found = json.loads(out)
@@ -34,7 +35,7 @@ def test_it_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert verdicts.count("does not hold") <= int(name in MADE_UP), found
     own = folder / f"{name}-quick"
     page = (own / "findings.md").read_text(encoding="utf-8")
-    assert f"piste study {name} --quick" in page
+    assert f"python -m studies {name} --quick" in page
     for line in page.splitlines():
         if line.startswith("!["):
             picture = own / line.split("(")[1].rstrip(")")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from piste.slalom import Slalom
-from piste.studies.recovery import draw_slalom, lesson, off, rule_of
-from piste.studies.synthetic import draw_texts
+from studies.recovery import draw_slalom, lesson, off, rule_of
+from studies.synthetic import draw_texts
 
 
 def test_the_rule_is_the_slalom_of_its_words() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from piste import PisteError, zoo
 from piste.evaluation import Interval
-from piste.studies.base import Work
-from piste.studies.finetuning import accuracy, fine_tune
-from piste.studies.judged import lead, readers, table, verdict
-from piste.studies.non_transformer import train_network
-from piste.studies.reviews import balanced, made_up
+from studies.base import Work
+from studies.finetuning import accuracy, fine_tune
+from studies.judged import lead, readers, table, verdict
+from studies.non_transformer import train_network
+from studies.reviews import balanced, made_up
 
 
 def test_made_up_reviews_are_marked_where_they_judge() -> None:

@@ -11,11 +11,11 @@ import pytest
 
 import piste
 from piste import PisteError
-from piste.studies.base import Work
-from piste.studies.cases import AS_PUBLISHED, Case, encoder
-from piste.studies.peers import PlainModel
-from piste.studies.runtime import STUDY, Timed, _time_claims, _time_table
-from piste.studies.timing import Bare, peak_memory, recorded
+from studies.base import Work
+from studies.cases import AS_PUBLISHED, Case, encoder
+from studies.peers import PlainModel
+from studies.runtime import STUDY, Timed, _time_claims, _time_table
+from studies.timing import Bare, peak_memory, recorded
 
 
 @pytest.fixture(scope="module")

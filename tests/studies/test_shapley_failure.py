@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from piste.studies.base import Work
-from piste.studies.shapley_failure import STUDY, attributions, by_counts, exponent, log_odds
+from studies.base import Work
+from studies.shapley_failure import STUDY, attributions, by_counts, exponent, log_odds
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from piste.studies.recovery import draw_slalom, rule_of
-from piste.studies.solvers import SOLVERS, solve_all
+from studies.recovery import draw_slalom, rule_of
+from studies.solvers import SOLVERS, solve_all
 
 
 def test_exact_answers_are_solved_exactly_but_not_by_sgd() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from piste.studies.synthetic import KINDS, Recipe, answers, train_additive
-from tests.cli.commands import run
+from studies.__main__ import main
+from studies.synthetic import KINDS, Recipe, answers, train_additive
+from tests.cli.commands import run_main
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -26,7 +27,7 @@ def test_what_is_trained_learns_the_rule_and_is_kept(kind: str, tmp_path: Path) 
 
 
 def test_studies_are_listed(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    assert "additive" in run(monkeypatch, capsys, "study", "--list")[1]
-    code, _, err = run(monkeypatch, capsys, "study")
+    assert "additive" in run_main(main, monkeypatch, capsys, "--list")[1]
+    code, _, err = run_main(main, monkeypatch, capsys)
     assert code == 2
     assert "Which study?" in err

@@ -17,10 +17,10 @@ import piste
 from piste import PisteError, corpus
 from piste.slalom import Background, Slalom
 from piste.slalom.link import Saturation
-from piste.studies.reviews import made_up
 from piste.surrogates import MeanSurrogate
 from piste.vocabulary import Vocabulary, fit_vocabulary
-from piste.vocabulary.fitting import QUESTIONS
+from piste.vocabulary.estimation import QUESTIONS
+from studies.reviews import made_up
 from tests.cli.commands import run
 from tests.corpus.corpora import left
 

@@ -26,7 +26,7 @@ def test_folder_and_card_are_complete(name: str) -> None:
     assert {Path(file).suffix for file in files} == {".md", ".json", ".safetensors"}
     assert sum(files.values()) <= 8_000_000
     card = zoo.card(name)
-    for part in ("accuracy", "python -m piste.zoo.train", "seed", "licence", "limits"):
+    for part in ("accuracy", "python -m tools.zoo.train", "seed", "licence", "limits"):
         assert part in card.lower()
     assert zoo.describe(name)
 

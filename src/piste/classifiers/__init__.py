@@ -1,11 +1,11 @@
 """Adapters around things that classify."""
 
 from piste.classifiers.base import Classifier
-from piste.classifiers.function import TextFunction, TokenFunction
+from piste.classifiers.image.classifier import ImageClassifier
+from piste.classifiers.image.function import PixelFunction
 from piste.classifiers.loading import load
-from piste.classifiers.pixels import PixelFunction
-from piste.classifiers.text import TextClassifier
-from piste.classifiers.vision import ImageClassifier
+from piste.classifiers.text.classifier import TextClassifier
+from piste.classifiers.text.function import TextFunction, TokenFunction
 
 __all__ = [
     "Classifier",

@@ -26,7 +26,7 @@ from piste.subject import (
 if TYPE_CHECKING:
     import torch
 
-    from piste.classifiers.inside import Inside
+    from piste.classifiers.introspection.gradients import Inside
     from piste.target import Target
 
 OutputKind: TypeAlias = Literal["classes", "labels", "regression"]

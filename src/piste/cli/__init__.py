@@ -17,7 +17,6 @@ from piste.cli import (
     explain,
     query,
     serve,
-    study,
     vocabulary,
     words,
 )
@@ -42,7 +41,6 @@ for command in (
     words.diff,
     vocabulary.vocabulary,
     serve.serve,
-    study.study,
     demo.demo,
     demo.models,
     demo.methods,
@@ -69,7 +67,12 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; a problem of the user's is one sentence and exit code 2."""
+    """Run the command line."""
+    run_command(app)
+
+
+def run_command(app: typer.Typer) -> None:
+    """Run an application; a problem of the user's is one sentence and exit code 2."""
     warnings.showwarning = lambda message, *_, **__: err.print(f"note: {message}", style="yellow")
     try:
         app()

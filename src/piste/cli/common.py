@@ -79,7 +79,7 @@ def start() -> Any:
 
 def names(text: str | None) -> list[str] | None:
     """Names with commas between them, or None."""
-    from piste.evaluation.brackets import split_names
+    from piste.evaluation.option_syntax import split_names
 
     return None if text is None else split_names(text)
 

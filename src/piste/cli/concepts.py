@@ -119,7 +119,7 @@ def _writer(report: Any, maps: list[Any]) -> Callable[[Path], None]:
         elif ending == ".html":
             report.to_html(path, maps=maps)
         elif ending == ".md":
-            from piste.storage import write_text
+            from piste.data.storage import write_text
 
             write_text(path, "\n".join(report.to_markdown(kind) for kind in report.kinds))
         else:
@@ -183,10 +183,10 @@ def _examples(
 
     Classes that share a list go through the model together.
     """
-    from piste.concepts.choices import goal_of
     from piste.concepts.examples import from_disk
-    from piste.evaluation.examples.data import read_data
-    from piste.evaluation.examples.files import ENDINGS
+    from piste.concepts.request import goal_of
+    from piste.data.examples import read_data
+    from piste.data.tables import ENDINGS
 
     if not data.exists():
         raise PisteError(f"There is no file or folder {str(data)!r}.")

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from piste import zoo
 from piste.cli import common
-from piste.storage import make_folder
+from piste.data.storage import make_folder
 
 DEMO_REVIEWS = (
     "A slow start, but a wonderful ending.",

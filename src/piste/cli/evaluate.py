@@ -15,7 +15,7 @@ from piste.cli import common
 from piste.errors import PisteError
 
 if TYPE_CHECKING:
-    from piste.evaluation.examples.data import Example
+    from piste.data.examples import Example
     from piste.evaluation.results import Results
 
 
@@ -115,16 +115,16 @@ def evaluate(
     shared["about"] = _about(data, split, bounds)
     counted = "naive_bayes" in (common.names(metrics) or [])
     classifier = common.start().load(model, runtime=runtime)
-    from piste.evaluation.examples.data import read_data
+    from piste.data.examples import read_data
 
     if explanations is not None:
-        from piste.evaluation.benchmark.saved import evaluate_saved
+        from piste.evaluation.benchmark.saved_explanations import evaluate_saved
 
         lent = [] if data is None else read_data(data, split=split, **columns)
         found = evaluate_saved(classifier, explanations, methods=methods, data=lent, **shared)
     else:
-        from piste.evaluation.benchmark.running import DEFAULT_METHODS
-        from piste.evaluation.benchmark.running import evaluate as run
+        from piste.evaluation.benchmark.runner import DEFAULT_METHODS
+        from piste.evaluation.benchmark.runner import evaluate as run
 
         assert data is not None
         wanted: dict[str, Any] = {"split": split, "words": bounds, "seed": seed}
@@ -157,7 +157,7 @@ def _labelled(data: Path, columns: dict[str, Any], split: str | None) -> Sequenc
 
     The choice does not depend on the number of examples, so that a run can go on with more.
     """
-    from piste.evaluation.examples.data import read_data
+    from piste.data.examples import read_data
 
     wanted = {name: columns[name] for name in ("text", "label", "pair")}
     everything = read_data(data, shuffle=False, **wanted)
@@ -167,7 +167,7 @@ def _labelled(data: Path, columns: dict[str, Any], split: str | None) -> Sequenc
 
 def _tell(results: Results, folder: Path | None, as_json: bool) -> None:
     if folder is not None:
-        from piste.evaluation.report.writing import write_report
+        from piste.show.report.report_files import write_report
 
         written = write_report(results, folder)
     if as_json:
@@ -180,8 +180,8 @@ def _tell(results: Results, folder: Path | None, as_json: bool) -> None:
 
 def _for_programs(results: Results) -> dict[str, Any]:
     """Settings, means with bounds, paired differences with verdicts, refusals."""
-    from piste.evaluation.report.exports import summary_rows
-    from piste.evaluation.report.tables import compared
+    from piste.evaluation.exports import summary_rows
+    from piste.show.report.result_tables import compared
 
     return {
         "settings": dict(results.settings),

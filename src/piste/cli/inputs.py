@@ -58,7 +58,7 @@ class Given:
         return text if self.pair is None else (text, self.pair)
 
     def _picture(self, name: str) -> Input:
-        from piste.picture import Picture
+        from piste.image import Picture
 
         if self.pair is not None:
             raise PisteError(f"{name!r} reads pictures one by one: leave --pair out.")

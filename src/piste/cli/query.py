@@ -26,8 +26,8 @@ def query(
     as_json: common.AsJson = False,
 ) -> None:
     """Ask the results of a corpus run: in SQL, or by the name of a ready question."""
-    from piste.corpus.querying import READY
-    from piste.corpus.querying import query as ask
+    from piste.corpus.sql import READY
+    from piste.corpus.sql import query as ask
 
     if list_them:
         list_rows([(name, about) for name, (about, _) in READY.items()], as_json)
@@ -54,7 +54,7 @@ def query(
 
 
 def _write(path: Path, text: str) -> None:
-    from piste.storage import write_text
+    from piste.data.storage import write_text
 
     write_text(path, text)
 

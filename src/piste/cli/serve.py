@@ -48,7 +48,7 @@ def serve(
         raise PisteError(f"--seconds {seconds} is wrong: a number above 0 is wanted.")
     common.start()
     from piste.serve import Limits
-    from piste.serve.running import serve as start
+    from piste.serve.launcher import serve as start
 
     def ready(address: str) -> None:
         common.err.print(f"Piste is at {address}  (stop it with Ctrl + C)", highlight=False)

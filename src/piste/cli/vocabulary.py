@@ -51,9 +51,11 @@ def vocabulary(
     )
     found.to_parquet(out)
     if page is not None:
-        from piste.show import pages, words_html
+        from piste.show.html import page_shell, words_html
 
-        common.written(page, lambda path: pages.document(words_html.of_vocabulary(found), path))
+        common.written(
+            page, lambda path: page_shell.document(words_html.of_vocabulary(found), path)
+        )
     rows = ranked(found)
     if as_json:
         about = {name: found.about[name] for name in ("target", "documents", "questions", "r2")}

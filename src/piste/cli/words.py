@@ -40,10 +40,10 @@ def words(
             f"No word stands in {least} documents{slices}: take fewer by --least, or more rows."
         )
     if page is not None:
-        from piste.show import pages, words_html
+        from piste.show.html import page_shell, words_html
 
         view = words_html.of_run(folder, by=by, score=score, least=least)
-        common.written(page, lambda path: pages.document(view, path))
+        common.written(page, lambda path: page_shell.document(view, path))
     if as_json:
         typer.echo(json.dumps([vars(row) for row in rows], ensure_ascii=False))
         return

@@ -9,13 +9,13 @@
 'raises'
 """
 
+from piste.concepts.drawn_images import draw
 from piste.concepts.examples import sentences, shipped
-from piste.concepts.locating import ConceptMap, locate
-from piste.concepts.measuring import ABOUT, KINDS
-from piste.concepts.pictures import draw
+from piste.concepts.localization import ConceptMap, locate
 from piste.concepts.report import VERDICTS, ConceptReport, ConceptScore
+from piste.concepts.report_file import read
 from piste.concepts.scoring import score
-from piste.concepts.storing import read
+from piste.concepts.sensitivity import ABOUT, KINDS
 
 __all__ = [
     "ABOUT",

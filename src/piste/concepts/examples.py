@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from piste.classifiers.base import Classifier
-from piste.concepts import pictures
+from piste.concepts import drawn_images
+from piste.data.examples import read_data
+from piste.data.tables import ENDINGS
 from piste.errors import PisteError, shorten
-from piste.evaluation.examples.data import read_data
-from piste.evaluation.examples.files import ENDINGS
-from piste.picture import Picture
+from piste.image import Picture
 from piste.subject import LongChoice, Subject
 
 Reads: TypeAlias = Literal["texts", "pictures"]
@@ -23,7 +23,7 @@ Source: TypeAlias = "str | Path | Sequence[Any]"
 LEAST = 10
 """Fewer examples than this can't be fitted to and held out."""
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
-CONTROLS: Mapping[Reads, str] = {"texts": "everyday", "pictures": pictures.CONTROL}
+CONTROLS: Mapping[Reads, str] = {"texts": "everyday", "pictures": drawn_images.CONTROL}
 """Shipped sets that a single concept is told from."""
 
 
@@ -34,7 +34,7 @@ def shipped(reads: Reads) -> tuple[str, ...]:
     (True, True)
     """
     if reads == "pictures":
-        return tuple(pictures.NAMES)
+        return tuple(drawn_images.NAMES)
     files = (resources.files(__package__) / "words").iterdir()
     return tuple(sorted(file.name.removesuffix(".txt") for file in files))
 
@@ -66,7 +66,7 @@ def examples_of(
             return (
                 sentences(name)
                 if reads == "texts"
-                else list(pictures.draw(name, size(), seed=seed))
+                else list(drawn_images.draw(name, size(), seed=seed))
             )
         wanted = "a file of texts" if reads == "texts" else "a folder of pictures"
         raise PisteError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from piste.concepts.measuring import KINDS, Kind
+from piste.concepts.sensitivity import KINDS, Kind
 from piste.errors import PisteError
 from piste.target import Target
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-    from piste.concepts.locating import ConceptMap
+    from piste.concepts.localization import ConceptMap
 
 Floats = NDArray[np.float64]
 
@@ -200,7 +200,7 @@ class ConceptReport:
 
     def locate(self, classifier: Any, input: Any, **options: Any) -> ConceptMap:
         """Where the concepts are in one input: see :func:`piste.concepts.locate`."""
-        from piste.concepts.locating import locate
+        from piste.concepts.localization import locate
 
         return locate(classifier, input, self, **options)
 
@@ -208,30 +208,30 @@ class ConceptReport:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The complete report as JSON, also written to ``path`` if given."""
-        from piste.concepts import storing
+        from piste.concepts import report_file
 
-        return storing.to_json(self, path)
+        return report_file.to_json(self, path)
 
     def to_markdown(self, kind: str | None = None) -> str:
         """A table of the scores of one kind."""
-        from piste.show import concept_tables
+        from piste.show.terminal import concept_tables
 
         return concept_tables.markdown(self, kind)
 
     def plot(self, path: str | Path | None = None, *, kind: str | None = None) -> Figure:
         """Bars per layer with error bars, and what random sets score behind them."""
-        from piste.show import concept_plot
+        from piste.show.figures import concept_figure
 
-        return concept_plot.plot(self, path, kind=kind)
+        return concept_figure.plot(self, path, kind=kind)
 
     def to_html(self, path: str | Path | None = None, *, maps: Sequence[ConceptMap] = ()) -> str:
         """A standalone page, with the concepts of single inputs if ``maps`` are given."""
-        from piste.show import concept_html
+        from piste.show.html import concept_html
 
         return concept_html.to_html(self, path, maps=maps)
 
     def __rich__(self) -> RenderableType:
-        from piste.show import concept_tables
+        from piste.show.terminal import concept_tables
 
         return concept_tables.render(self)
 

@@ -12,7 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from piste.classifiers import Classifier, load
-from piste.concepts.choices import (
+from piste.concepts.examples import Source, bind
+from piste.concepts.report import SURE, ConceptReport, ConceptScore
+from piste.concepts.request import (
     NUMBERS,
     ClassExamples,
     Concepts,
@@ -25,11 +27,8 @@ from piste.concepts.choices import (
     read_sets,
     seen_size,
 )
-from piste.concepts.examples import Source, bind
-from piste.concepts.fitting import SPACES, Draws, Fitted, Space, collect, fit_all
-from piste.concepts.measuring import KINDS, Kind, Sensitivities, measure
-from piste.concepts.moving import EXAMPLES, move, reach
-from piste.concepts.report import SURE, ConceptReport, ConceptScore
+from piste.concepts.sensitivity import KINDS, Kind, Sensitivities, measure
+from piste.concepts.state_shifts import EXAMPLES, move, reach
 from piste.concepts.states import StateReader
 from piste.concepts.statistics import (
     CORRECTIONS,
@@ -41,6 +40,7 @@ from piste.concepts.statistics import (
     two_way_interval,
     welch,
 )
+from piste.concepts.vector_fitting import SPACES, Draws, Fitted, Space, collect, fit_all
 from piste.engine import Progress, ProgressOption
 from piste.errors import PisteError, need
 from piste.methods.base import check_count, choose

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from piste.classifiers.base import Classifier
-from piste.classifiers.padding import unused_id
-from piste.classifiers.watching import Watch
+from piste.classifiers.introspection.attention_capture import Watch
+from piste.classifiers.text.batching import unused_id
 from piste.errors import PisteError
 from piste.subject import Subject
 from piste.target import Target

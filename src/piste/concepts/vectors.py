@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.errors import need
-from piste.slalom.threads import threads_for
+from piste.threads import threads_for
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

@@ -1,11 +1,11 @@
 """From one text to a million: corpus runs, what they say together, and questions to them."""
 
 from piste.corpus.documents import Columns
-from piste.corpus.folder import Counts, errors, read_manifest
-from piste.corpus.querying import Answer, query
-from piste.corpus.reading import explanation, explanations
-from piste.corpus.running import Estimate, estimate, run
-from piste.corpus.sampled import vocabulary
+from piste.corpus.run_folder import Counts, errors, read_manifest
+from piste.corpus.runner import Estimate, estimate, run
+from piste.corpus.sql import Answer, query
+from piste.corpus.stored import explanation, explanations
+from piste.corpus.vocabulary_sample import vocabulary
 from piste.corpus.words import Change, Word, clear, diff, disagreeing, words
 
 __all__ = [

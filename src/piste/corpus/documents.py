@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from piste.corpus.rows import Row
+from piste.data.rows import Row
 from piste.errors import PisteError, shorten
 
 MOST_CHARACTERS = 200_000

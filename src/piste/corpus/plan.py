@@ -8,17 +8,17 @@ from importlib.metadata import version
 from typing import Any
 
 from piste.classifiers import Classifier, load
+from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, Refused, blocks, check_kept
-from piste.corpus.folder import FORMAT
-from piste.corpus.parts import DOCUMENT_COLUMNS, Part, make_part
-from piste.corpus.rows import Source, check_columns, read_rows, sources
+from piste.corpus.run_folder import FORMAT
+from piste.data.rows import Source, check_columns, read_rows, sources
 from piste.engine.batching import hold_pace
 from piste.engine.memory import give_back
 from piste.errors import PisteError
-from piste.explaining import explain
 from piste.explanation import Explanation
 from piste.methods import make
 from piste.methods.base import check_count
+from piste.pipeline import explain
 
 BLOCK = 128
 """Rows that share their questions and are stored together, in a large corpus."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from piste.corpus.querying import connected, query_rows
+from piste.corpus.sql import connected, query_rows
 from piste.errors import PisteError
 from piste.vocabulary import Vocabulary
 

@@ -1,12 +1,13 @@
 """How faithful explanations are: metrics, and the benchmark that runs them."""
 
-from piste.evaluation.benchmark.running import evaluate
-from piste.evaluation.benchmark.saved import evaluate_saved
-from piste.evaluation.benchmark.store import read_results
+from piste.data.examples import Example, read_data
+from piste.data.image_rationales import Region
+from piste.evaluation.benchmark.run_store import read_results
+from piste.evaluation.benchmark.runner import evaluate
+from piste.evaluation.benchmark.saved_explanations import evaluate_saved
 from piste.evaluation.bootstrap import difference, differences, interval, summary
-from piste.evaluation.classes import class_f1
-from piste.evaluation.examples.data import Example, read_data
-from piste.evaluation.examples.regions import Region
+from piste.evaluation.class_f1 import class_f1
+from piste.evaluation.ground_truth import recovery
 from piste.evaluation.judging import judge
 from piste.evaluation.metrics import (
     METRICS,
@@ -24,7 +25,6 @@ from piste.evaluation.metrics import (
     naive_bayes_table,
     rationale_units,
 )
-from piste.evaluation.recovery import recovery
 from piste.evaluation.results import Difference, Interval, Results, Row
 
 __all__ = [

@@ -40,7 +40,7 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain parts that JSON can hold: None for NaN, "inf" for infinity."""
-        from piste.storage import numbers
+        from piste.data.storage import numbers
 
         return {
             "example": self.example,
@@ -142,7 +142,7 @@ class Results:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Everything as JSON, also written to ``path`` if given."""
-        from piste import storage
+        from piste.data import storage
 
         data = {
             "piste_results": FORMAT,
@@ -179,26 +179,26 @@ class Results:
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """The tables as Markdown, also written to ``path`` if given."""
-        from piste.evaluation.report import tables
+        from piste.show.report import result_tables
 
-        return tables.to_markdown(self, path)
+        return result_tables.to_markdown(self, path)
 
     def to_csv(self, path: str | Path) -> None:
         """One line per example, method and figure."""
-        from piste.evaluation.report import exports
+        from piste.evaluation import exports
 
         exports.to_csv(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
         """One row per example, method and figure."""
-        from piste.evaluation.report import exports
+        from piste.evaluation import exports
 
         exports.to_parquet(self, path)
 
     def __rich__(self) -> RenderableType:
-        from piste.evaluation.report import tables
+        from piste.show.report import result_tables
 
-        return tables.render(self)
+        return result_tables.render(self)
 
 
 def _number(value: Any) -> float:

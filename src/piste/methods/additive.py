@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from piste.classifiers.inside import Inside
+from piste.classifiers.introspection.gradients import Inside
 from piste.errors import PisteError, shorten
 from piste.methods.base import (
     Method,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from piste.classifiers.tracing import Trace
+from piste.classifiers.introspection.tracing import Trace
 from piste.methods.attention_base import AttentionMethod, PerUnit
 from piste.methods.attention_maps import LAYERS, mean_map
 from piste.methods.base import choose

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import torch
 
-from piste.classifiers.inside import Inside
-from piste.classifiers.tracing import Trace, traces
+from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.tracing import Trace, traces
 from piste.methods.additive import Found, InsideMethod
 from piste.methods.base import Task
 from piste.types import Floats

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from piste.classifiers.tracing import Trace
+from piste.classifiers.introspection.tracing import Trace
 from piste.errors import PisteError
 from piste.methods.attention_base import AttentionMethod, PerUnit
 from piste.methods.attention_maps import layer_maps, with_residual

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from piste.classifiers.tracing import Layer, Trace
+from piste.classifiers.introspection.tracing import Layer, Trace
 from piste.types import Floats
 
 GRADIENTS = ("none", "relu", "signed")

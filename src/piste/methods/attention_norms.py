@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from piste.classifiers.tracing import Layer, Trace
+from piste.classifiers.introspection.tracing import Layer, Trace
 from piste.errors import PisteError
 from piste.methods.attention import QUERIES
 from piste.methods.attention_base import AttentionMethod, PerUnit

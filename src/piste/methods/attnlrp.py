@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import torch
 
-from piste.classifiers.inside import Inside
-from piste.classifiers.relevance import Ruled, check_rules
+from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.relevance import Ruled, check_rules
 from piste.methods.additive import Found
 from piste.methods.base import Task
 from piste.methods.gradients import Forward, GradientMethod, PerToken
@@ -21,7 +21,8 @@ class AttnLRP(GradientMethod):
     f̃ has the value of f, and a derivative by the rules of layer-wise relevance propagation:
     linear layers hand relevance back in proportion to what came in (ε-rule, ε → 0), element-wise
     functions and normalisations unchanged (identity rule), products of two activations half to
-    each (uniform rule), the softmax by its derivative. See :mod:`piste.classifiers.relevance`.
+    each (uniform rule), the softmax by its derivative. See
+    :mod:`piste.classifiers.introspection.relevance`.
 
     What biases, positions and special tokens contribute stays with the base. A model of which a
     step has no rule is refused.

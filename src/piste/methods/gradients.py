@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import torch
 
-from piste.classifiers.inside import Inside
+from piste.classifiers.introspection.gradients import Inside
 from piste.methods.additive import Found, InsideMethod
 from piste.methods.base import Task
 from piste.types import Floats

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from piste.classifiers.inside import Inside
+from piste.classifiers.introspection.gradients import Inside
 from piste.errors import PisteError
 from piste.methods.base import Task, check_count
 from piste.methods.gradients import Forward, GradientMethod, PerToken

@@ -19,9 +19,9 @@ from piste.slalom.link import Saturation
 from piste.slalom.scores import text_scores
 from piste.slalom.solver import solve
 from piste.slalom.surrogate import Slalom
-from piste.slalom.threads import threads_for
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
+from piste.threads import threads_for
 from piste.types import Floats
 from piste.vocabulary.table import Vocabulary
 

@@ -15,18 +15,18 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingRes
 from starlette.exceptions import HTTPException
 
 from piste.errors import PisteError
-from piste.serve import requests, shell, views
-from piste.serve.browsing import add_results
-from piste.serve.guarding import Guard
-from piste.serve.house import House
+from piste.serve import page_html, result_views, schemas
+from piste.serve.http_errors import BusyError, MissingError, TooLargeError, UnreadyError
 from piste.serve.jobs import FINISHED
-from piste.serve.limits import Limits
-from piste.serve.offers import METHODS_ABOUT
-from piste.serve.problems import BusyError, MissingError, TooLargeError, UnreadyError
-from piste.serve.requests import refusals
-from piste.serve.results import open_results
-from piste.serve.running import LOOPBACK
-from piste.serve.turns import Turns
+from piste.serve.launcher import LOOPBACK
+from piste.serve.model_host import House
+from piste.serve.offered_methods import METHODS_ABOUT
+from piste.serve.priority_lock import Turns
+from piste.serve.request_limits import Limits
+from piste.serve.result_registry import add_results
+from piste.serve.result_sources import open_results
+from piste.serve.schemas import refusals
+from piste.serve.security import Guard
 
 STATUS = {MissingError: 404, UnreadyError: 409, TooLargeError: 413, BusyError: 503}
 _ALIVE, _LOOK = 15.0, 0.1
@@ -103,24 +103,23 @@ def _handle_problems(app: FastAPI) -> None:
 def _add_pages(app: FastAPI, house: House, results: list[str]) -> None:
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def page() -> str:
-        return shell.page(house.about(), results)
+        return page_html.page(house.about(), results)
 
     @app.get("/assets/{name}", include_in_schema=False)
     def asset(name: str) -> Response:
-        if name not in shell.ASSETS:
+        if name not in page_html.ASSETS:
             raise MissingError("There is no such asset.")
-        content, kind = shell.ASSETS[name]()
+        content, kind = page_html.ASSETS[name]()
         return Response(content, media_type=kind)
 
     @app.get("/api/models", responses=refusals())
-    def models() -> requests.Models:
+    def models() -> schemas.Models:
         """What can be asked: models, methods, limits, and results to browse."""
         limits = house.limits
-        return requests.Models(
+        return schemas.Models(
             models=house.about(),
             methods=[
-                requests.MethodAbout(name=name, about=about)
-                for name, about in METHODS_ABOUT.items()
+                schemas.MethodAbout(name=name, about=about) for name, about in METHODS_ABOUT.items()
             ],
             limits={
                 name: getattr(limits, name)
@@ -143,17 +142,17 @@ def _add_explanations(app: FastAPI, house: House) -> None:
     @app.post(
         "/api/explanations", status_code=202, responses=refusals(400, 404, 408, 413, 415, 503)
     )
-    def explain(request: requests.ExplanationRequest) -> requests.Job:
+    def explain(request: schemas.ExplanationRequest) -> schemas.Job:
         """Ask for an explanation. It is made in the background: follow it by its id."""
         return jobs.about(house.explain(request))
 
     @app.get("/api/explanations/{job}", responses=refusals(404))
-    def state(job: str) -> requests.Job:
+    def state(job: str) -> schemas.Job:
         """How far an explanation is."""
         return jobs.about(jobs.get(job))
 
     @app.delete("/api/explanations/{job}", responses=refusals(404))
-    def cancel(job: str) -> requests.Job:
+    def cancel(job: str) -> schemas.Job:
         """Cancel it; one that is done stays."""
         return jobs.about(jobs.cancel(job))
 
@@ -194,24 +193,24 @@ def _add_explanations(app: FastAPI, house: House) -> None:
         return Response(jobs.finished(job).to_json(), media_type="application/json")
 
     @app.get("/api/explanations/{job}/view", responses=refusals(404, 409))
-    def view(job: str) -> requests.ViewAnswer:
+    def view(job: str) -> schemas.ViewAnswer:
         """What the page shows of it."""
-        return views.answered(views.of(jobs.finished(job), live=True))
+        return result_views.answered(result_views.of(jobs.finished(job), live=True))
 
     @app.post(
         "/api/explanations/{job}/removals",
         responses=refusals(400, 404, 408, 409, 413, 415, 503),
     )
-    def remove(job: str, request: requests.RemovalRequest) -> requests.Removed:
+    def remove(job: str, request: schemas.RemovalRequest) -> schemas.Removed:
         """The model's real answer without some units, and what every method expected."""
         one = house.remove(job, request.removed)
-        return requests.Removed(
+        return schemas.Removed(
             removed=list(one.removed),
             answer=one.answer,
             label=one.label,
             probability=one.probability,
             methods=list(one.expected),
-            expected=views.numbers(one.expected.values()),
+            expected=result_views.numbers(one.expected.values()),
         )
 
     @app.get(
@@ -224,7 +223,7 @@ def _add_explanations(app: FastAPI, house: House) -> None:
         """The explanation as a standalone page, a picture, or JSON."""
         comparison = jobs.finished(job)
         with exports.short():
-            content, media = views.exported(comparison, kind)
+            content, media = result_views.exported(comparison, kind)
         # The page's own policy allows its own script; it must not act as a page of this server.
         own = {"content-security-policy": "sandbox; default-src 'none'"} if kind == "html" else {}
         name = f'attachment; filename="explanation.{kind}"'

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from piste.errors import PisteError
-from piste.serve import requests
-from piste.serve.limits import Limits
-from piste.serve.problems import WRONG, BusyError, MissingError, StoppedError, UnreadyError
+from piste.serve import schemas
+from piste.serve.http_errors import WRONG, BusyError, MissingError, StoppedError, UnreadyError
+from piste.serve.request_limits import Limits
 
 State: TypeAlias = Literal["waiting", "working", "done", "failed", "cancelled"]
 Result = TypeVar("Result")
@@ -138,12 +138,12 @@ class Jobs(Generic[Result]):
             self._drop(job)
         return job
 
-    def about(self, job: Job[Result]) -> requests.Job:
+    def about(self, job: Job[Result]) -> schemas.Job:
         """How far it is."""
         with self._changed:
             ahead = self._waiting.index(job) if job in self._waiting else 0
         with job.lock:
-            return requests.Job(
+            return schemas.Job(
                 id=job.id, state=job.state, stage=job.stage, done=job.done, total=job.total,
                 ahead=ahead, problem=job.problem,
             )  # fmt: skip

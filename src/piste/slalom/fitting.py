@@ -15,7 +15,7 @@ from piste.slalom.family import Form, Questions
 from piste.slalom.sgd import solve_sgd
 from piste.slalom.solver import Posterior, solve
 from piste.slalom.surrogate import Slalom
-from piste.slalom.threads import threads_for
+from piste.threads import threads_for
 from piste.types import Flags, Floats
 
 FormChoice = Literal["auto", "paper", "additive", "mixed", "softmax"]

@@ -14,7 +14,7 @@ from piste.slalom.family import Layout
 from piste.slalom.fitting import Fit
 from piste.slalom.parameters import Parameters
 from piste.slalom.surrogate import Slalom
-from piste.slalom.threads import threads_for
+from piste.threads import threads_for
 from piste.types import Floats, Ints
 
 SCORES = ("value", "importance", "contribution", "removal", "shapley", "gradient")

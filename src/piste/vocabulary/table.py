@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from piste import storage
+from piste.data import storage
 from piste.errors import PisteError, need
 from piste.slalom.link import Saturation
 from piste.slalom.surrogate import Background, Slalom

@@ -9,7 +9,7 @@ import numpy as np
 from piste.methods.base import choose
 
 if TYPE_CHECKING:
-    from piste.picture import Picture
+    from piste.image import Picture
 
 Points = tuple[tuple[float, float], ...]
 
@@ -40,7 +40,7 @@ def draw_clothes(kind: str) -> Picture:
     """
     from PIL import Image, ImageDraw
 
-    from piste.picture import Picture
+    from piste.image import Picture
 
     choose("kind", kind, CLOTHES)
     large = Image.new("L", (SIZE * _FINER, SIZE * _FINER))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from piste.errors import PisteError
-from piste.evaluation.brackets import read_options, split_names, written
+from piste.evaluation.option_syntax import read_options, split_names, written
 from piste.methods import make, options_of
 from piste.methods.base import check_count
 

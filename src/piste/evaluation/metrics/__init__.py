@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 from piste.errors import PisteError, shorten
-from piste.evaluation.brackets import named_options
 from piste.evaluation.metrics.agreement import (
     NaiveBayes,
     Rationale,
@@ -17,8 +16,9 @@ from piste.evaluation.metrics.agreement import (
 )
 from piste.evaluation.metrics.base import Answers, Case, Figure, Measured, Metric
 from piste.evaluation.metrics.fidelity import Fidelity
-from piste.evaluation.metrics.pointing import Pointing
+from piste.evaluation.metrics.pointing_game import Pointing
 from piste.evaluation.metrics.removal import GRID, Alone, Deletion, Eraser, Insertion
+from piste.evaluation.option_syntax import named_options
 
 METRICS: Mapping[str, type[Any]] = {
     metric.name: metric

@@ -1,0 +1,79 @@
+"""The switch between runtimes, and what each of them must be able to do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from piste.errors import PisteError
+
+Inputs: TypeAlias = Mapping[str, NDArray[np.int64]]
+"""The model's own input names (input_ids, attention_mask …), each rows × tokens."""
+
+
+class Runtime(ABC):
+    """Runs one model; made from it and an example of its inputs, and never changes it."""
+
+    name: ClassVar[str]
+    allowed: ClassVar[float]
+    """The largest difference from torch's answers that is accepted, relative to their spread."""
+    pads: ClassVar[bool] = False
+    """Whether it can be told at every call which token id is padding."""
+
+    @abstractmethod
+    def __init__(self, model: Any, example: Inputs) -> None:
+        """Prepare the model for batches of any size and length."""
+
+    @abstractmethod
+    def run(self, inputs: Inputs, pad: int | None = None) -> torch.Tensor:
+        """The logits, rows × outputs. ``pad`` is only given to those that can be told."""
+
+
+# Where each runtime lives: only the one that is asked for is imported.
+RUNTIMES = {
+    "torch": "piste.classifiers.backends.native:TorchRuntime",
+    "torch-bf16": "piste.classifiers.backends.native:Bfloat16Runtime",
+    "torch-int8": "piste.classifiers.backends.int8:Int8Runtime",
+    "onnx": "piste.classifiers.backends.exported:OnnxRuntime",
+    "openvino": "piste.classifiers.backends.exported:OpenVinoRuntime",
+    "openvino-bf16": "piste.classifiers.backends.exported:OpenVinoBfloat16Runtime",
+}
+
+
+def check_name(name: object) -> str:
+    """A known runtime's name, or a clear refusal.
+
+    >>> check_name("openvino")
+    'openvino'
+    """
+    if name not in RUNTIMES:
+        raise PisteError(f"runtime={name!r} is unknown: choose {', '.join(RUNTIMES)}.")
+    return str(name)
+
+
+def start(name: str, model: Any, example: Inputs) -> Runtime:
+    """Make the runtime of that name run a model, or say in one sentence why it can't."""
+    module, class_name = RUNTIMES[check_name(name)].split(":")
+    kind: type[Runtime] = getattr(import_module(module), class_name)
+    try:
+        return kind(model, example)
+    except PisteError:
+        raise
+    except ImportError as problem:
+        extra = name.split("-")[0]
+        raise PisteError(
+            f"runtime={name!r} needs a package that is not installed ({problem.name}): "
+            f"pip install 'piste[{extra}]', or use runtime='torch'."
+        ) from problem
+    except Exception as problem:  # converters fail in as many ways as there are models
+        first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        raise PisteError(
+            f"runtime={name!r} can't run {type(model).__name__} ({first[:200]}): use "
+            "runtime='torch'."
+        ) from problem

@@ -1,0 +1,274 @@
+"""Any Hugging Face image classifier as a Piste classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from piste.classifiers.backends.weight_sharing import twin_of
+from piste.classifiers.fingerprint import fingerprint_model
+from piste.classifiers.heads import check_logits, read_head
+from piste.classifiers.image.batching import Row, TokenRunner
+from piste.classifiers.image.fills import fill
+from piste.classifiers.image.preprocessing import Preparation
+from piste.classifiers.image.subject import (
+    ImageSubject,
+    PictureClassifier,
+    read_picture,
+    token_cost,
+)
+from piste.classifiers.image.token_dropping import Place, find_patches, find_place, first_line
+from piste.classifiers.image.units import Patches, cut_picture
+from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.image_gradients import PatchInside, PixelInside
+from piste.classifiers.introspection.model_state import asking, state_of
+from piste.errors import PisteError
+from piste.image import Picture
+from piste.subject import LongChoice, Question, Removal, Subject, UnitChoice
+
+if TYPE_CHECKING:
+    from piste.target import Target
+
+
+@dataclass
+class Sight:
+    """What was found out about a model that looks at pictures of one size."""
+
+    patches: Patches | None
+    place: Place | None
+    """Where all of a picture stands in tokens; None if nowhere."""
+    obstacle: str = ""
+    """Why tokens can't be left out there; nothing if they can."""
+    runner: TokenRunner | None = None
+    """What answers without some tokens; None if they can't be left out."""
+    reads_nothing: bool = True
+    unhidden: str = ""
+    """Why a patch that is hidden from attention still matters; empty if it doesn't."""
+
+
+class ImageClassifier(PictureClassifier):
+    """An image classification model and its image processor. The model is never changed.
+
+    Patches that are not asked about are really absent: their tokens are left out behind the
+    embedding. Models that can't do without (they compute on the grid, like Swin) see them painted
+    over with the picture's mean colour instead, and the result says so.
+    """
+
+    def __init__(
+        self, model: Any, processor: Any, *, name: str | None = None, budget: int | None = None
+    ) -> None:
+        self.model = model
+        self.processor = processor
+        self.config = model.config
+        self.name = name or getattr(model, "name_or_path", "") or type(model).__name__
+        self.budget = budget or (8192 if self.device.type == "cpu" else 65536)
+        self.labels, self.kind = read_head(self.config)
+        self.preparation = Preparation(processor, _channels(model))
+        self._sights: dict[tuple[int, int], Sight] = {}
+        self._state: object = None
+        self._embedded: dict[str, torch.Tensor] = {}
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        if self._state != (state := state_of(self.model)):
+            self._state, self._sights = state, {}  # the model was changed since
+        try:
+            with asking(self.model):
+                yield
+        finally:
+            self._embedded.clear()  # by the next session the weights may be others
+
+    # -- binding -------------------------------------------------------------------------------
+
+    def subject(
+        self,
+        input: Any,
+        *,
+        units: UnitChoice = None,
+        long: LongChoice = "error",
+        removal: Removal = "delete",
+    ) -> ImageSubject:
+        self.check_choices(units, long, removal)
+        picture, rounded = self.preparation.prepare(read_picture(input))
+        with self.session():
+            sight = self._sight(picture)
+        notes: dict[str, Any] = {"long": "fits", "size": [picture.width, picture.height]}
+        if rounded:
+            notes["rounded"] = rounded
+        if sight.patches is not None:
+            notes["patches"] = [sight.patches.rows, sight.patches.columns]
+        if removal == "delete" and sight.runner is None:
+            removal = "mean"
+            notes["instead"] = (
+                f"patches can't be taken out of {type(self.model).__name__} ({sight.obstacle}): "
+                "they are painted over with the picture's mean colour"
+            )
+        if removal == "attention" and (sight.runner is None or sight.unhidden):
+            raise PisteError(
+                f"removal='attention' is not possible with {type(self.model).__name__} "
+                f"({sight.unhidden or sight.obstacle}): choose 'delete', 'mean', 'blur' or 'noise'."
+            )
+        by_token = removal in ("delete", "attention")
+        cut = cut_picture(picture, units, sight.patches, whole_patches=by_token)
+        token_units = None
+        if by_token and sight.place is not None and cut.patch_units is not None:
+            token_units = _token_units(sight.place, cut.patch_units)
+        # As if patches had 16 × 16 pixels, where it has none of its own or of very different size.
+        cost = token_cost(picture) if sight.runner is None else sight.runner.place.tokens
+        subject = ImageSubject(
+            self, picture, cut, removal, notes, token_units=token_units, cost=cost
+        )
+        subject.can_be_empty = removal != "delete" or sight.reads_nothing
+        return subject
+
+    def _sight(self, picture: Picture) -> Sight:
+        """What the model does with pictures of this size, tried on the first. In a session."""
+        size = picture.height, picture.width
+        if size not in self._sights:
+            values = self._values(picture.pixels[None])
+            try:
+                own = self.model(pixel_values=values)
+            except (RuntimeError, ValueError, TypeError, IndexError) as problem:
+                raise PisteError(
+                    f"{type(self.model).__name__} can't read a picture of {picture.width} × "
+                    f"{picture.height} pixels ({problem}): is the image processor another model's?"
+                ) from problem
+            check_logits(getattr(own, "logits", None), 1, self.model, "picture")
+            self._sights[size] = self._look(values)
+        return self._sights[size]
+
+    def _look(self, values: torch.Tensor) -> Sight:
+        patches = None
+        try:
+            patches = find_patches(self.model, values)
+            if patches is None:
+                return Sight(None, None, "it does not cut pictures into patches")
+            place, obstacle = find_place(self.model, values, patches)
+            if place is None or obstacle:
+                return Sight(patches, place, obstacle)
+            runner = TokenRunner(self.model, place, values)
+            tokens = runner.embed(values)
+            runner.settle(tokens)
+        except Exception as problem:  # a model that can't be copied or hooked is seen from outside
+            return Sight(patches, None, f"it can't be looked into: {first_line(problem)}")
+        return Sight(
+            patches,
+            place,
+            runner=runner,
+            reads_nothing=runner.reads_nothing(tokens),
+            unhidden=runner.why_not_hidden(tokens),
+        )
+
+    # -- answering -----------------------------------------------------------------------------
+
+    def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for number, question in enumerate(questions):
+            subject, kept = question.payload
+            tokens = subject.token_units is not None and not kept.all()
+            groups.setdefault((tokens, *subject.areas.shape), []).append(number)
+        answers: dict[int, NDArray[np.float64]] = {}
+        for (tokens, *_), numbers in groups.items():
+            some = [questions[number] for number in numbers]
+            logits = self._by_tokens(some) if tokens else self._by_pixels(some)
+            rows = check_logits(logits, len(some), self.model, "picture")
+            answers |= zip(numbers, rows.to(torch.float64).cpu().numpy(), strict=True)
+        return np.array([answers[number] for number in range(len(questions))])
+
+    def _by_pixels(self, questions: Sequence[Question]) -> torch.Tensor:
+        """By the model itself, of what is left of the pictures."""
+        pixels = [subject.pixels(kept) for subject, kept in _payloads(questions)]
+        return self.model(pixel_values=self._values(np.stack(pixels))).logits
+
+    def _by_tokens(self, questions: Sequence[Question]) -> torch.Tensor:
+        runner, rows = self._rows(questions)
+        return runner.answer(rows)
+
+    def _rows(self, questions: Sequence[Question]) -> tuple[TokenRunner, list[Row]]:
+        """The questions as rows of tokens, all of pictures of one size."""
+        subjects = _payloads(questions)
+        runner = self._sight(subjects[0][0].picture).runner
+        assert runner is not None
+        rows = []
+        for subject, kept in subjects:
+            key = subject.picture.digest
+            if key not in self._embedded:
+                self._embedded[key] = runner.embed(self._values(subject.picture.pixels[None]))
+            hides = subject.removal == "attention"
+            rows.append(Row(self._embedded[key], kept[subject.token_units], hides))
+        return runner, rows
+
+    def _values(self, pixels: NDArray[np.uint8]) -> torch.Tensor:
+        weight = next(self.model.parameters())
+        return torch.from_numpy(self.preparation.values(pixels)).to(weight.device, weight.dtype)
+
+    # -- looking inside ------------------------------------------------------------------------
+
+    def inside(self, subject: Subject, target: Target) -> Inside:
+        assert isinstance(subject, ImageSubject)
+        with self.session():
+            place = self._sight(subject.picture).place
+        pictures = {"own": subject.picture.pixels}
+        pictures |= {kind: fill(subject.picture, kind) for kind in ("mean", "blur")}
+        values = {name: self._values(pixels[None]) for name, pixels in pictures.items()}
+        twin, units = twin_of(self.model, own_config=True), len(subject)
+        if place is None or subject.patch_units is None:
+            owners = subject.areas.ravel().astype(np.int64)
+            return PixelInside(twin, values, owners, units, target)
+        owners = _token_units(place, subject.patch_units)
+        return PatchInside(twin, place.path, values, owners, units, target)
+
+    def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
+        assert isinstance(subject, ImageSubject)
+        return {"pixel_values": self._values(subject.picture.pixels[None])}
+
+    # -- telling -------------------------------------------------------------------------------
+
+    def fingerprint(self) -> str:
+        versions = {name: version(name) for name in ("torch", "transformers")}
+        how = {"device": self.device.type, "pixels": self.preparation.describe(), **versions}
+        return fingerprint_model(self.model, how)
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "architecture": type(self.model).__name__,
+            "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
+            "device": str(self.device),
+            "runtime": "torch",
+        }
+
+
+def _token_units(place: Place, patch_units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The unit of every token, −1 for those that are no patch."""
+    units = np.full(place.tokens, -1)
+    units[place.first : place.first + place.patches] = patch_units
+    return units
+
+
+def _payloads(questions: Sequence[Question]) -> list[tuple[ImageSubject, NDArray[np.bool_]]]:
+    return [question.payload for question in questions]
+
+
+def _channels(model: nn.Module) -> int:
+    """How many channels a model reads: those of its first convolution."""
+    first = next((m for m in model.modules() if isinstance(m, nn.Conv2d)), None)
+    channels = 3 if first is None else int(first.in_channels)
+    if channels not in (1, 3):
+        raise PisteError(
+            f"{type(model).__name__} reads pictures of {channels} channels, and 3 or 1 are wanted: "
+            "load a function of pixels instead."
+        )
+    return channels

@@ -1,0 +1,81 @@
+"""Any Python function of pixels as a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.classifiers.image.subject import (
+    ImageSubject,
+    PictureClassifier,
+    read_picture,
+    token_cost,
+)
+from piste.classifiers.image.units import cut_picture
+from piste.classifiers.outputs import as_matrix
+from piste.classifiers.text.function import FunctionOutputs, OutputReader
+from piste.errors import PisteError
+from piste.image import Picture
+from piste.subject import LongChoice, Question, Removal, UnitChoice
+
+
+class PixelFunction(FunctionOutputs, PictureClassifier):
+    """A function from pictures (bytes, rows × height × width × 3) to scores.
+
+    A picture is explained in its own size, and parts that are removed are painted over; "delete"
+    becomes "mean", because pixels can't be absent.
+
+    >>> import piste
+    >>> bright = piste.load(lambda pixels: pixels.mean(axis=(1, 2, 3)), inputs="pixels")
+    >>> subject = bright.subject(np.eye(4), units="grid:2")
+    >>> subject.ask([subject.whole, [0, 3]]).ravel().round().tolist()
+    [64.0, 96.0]
+    """
+
+    budget = 32768  # in pieces of 16 × 16 pixels: large pictures come in small batches
+    calibrated = False
+
+    def __init__(
+        self,
+        function: Callable[[NDArray[np.uint8]], Any],
+        reader: OutputReader,
+        *,
+        name: str | None = None,
+    ) -> None:
+        self.function = function
+        self._reader = reader
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+
+    def subject(
+        self,
+        input: Any,
+        *,
+        units: UnitChoice = None,
+        long: LongChoice = "error",
+        removal: Removal = "delete",
+    ) -> ImageSubject:
+        self.check_choices(units, long, removal)
+        given = read_picture(input)
+        picture = Picture(given.pixels, given.name, prepared=True)
+        notes: dict[str, Any] = {"long": "fits", "size": [picture.width, picture.height]}
+        if removal == "attention":
+            raise PisteError(
+                "removal='attention' needs a model whose attention can be changed, and a function "
+                "of pixels is none: choose 'mean', 'blur' or 'noise'."
+            )
+        if removal == "delete":
+            removal = "mean"
+            notes["instead"] = (
+                "pixels can't be absent: they are painted over with the picture's mean colour"
+            )
+        cut = cut_picture(picture, units, None, whole_patches=False)
+        subject = ImageSubject(self, picture, cut, removal, notes, cost=token_cost(picture))
+        self._learn_reading(subject)
+        return subject
+
+    def _raw(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+        pixels = [subject.pixels(kept) for subject, kept in (q.payload for q in questions)]
+        return as_matrix(self.function(np.stack(pixels)), len(pixels))

@@ -1,0 +1,154 @@
+"""Subjects of classifiers that read pictures: units with their places, and what is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.classifiers.base import Classifier
+from piste.classifiers.image.fills import fill
+from piste.classifiers.image.units import Cut, read_units
+from piste.errors import PisteError, shorten
+from piste.image import Picture
+from piste.subject import (
+    LONG_CHOICES,
+    PICTURE_REMOVALS,
+    Parts,
+    Question,
+    Removal,
+    Sequence1D,
+    Subject,
+    UnitChoice,
+)
+
+Kept: TypeAlias = NDArray[np.bool_]
+
+
+class PictureClassifier(Classifier):
+    """A classifier of pictures."""
+
+    reads = "pictures"
+
+    def check_choices(self, units: UnitChoice, long: str, removal: str) -> None:
+        check_picture_choices(units, long, removal)
+
+
+class ImageSubject(Subject):
+    """A picture as the model sees it, cut into units that are there or not, in their places.
+
+    With the removals "delete" and "attention" a question is about tokens, with all others about
+    pixels. A question's payload is the subject and which of its units are kept.
+
+    ``token_units`` is the unit of every token of the whole picture, −1 for those that are no
+    patch; None where questions are about pixels.
+    """
+
+    only_drops = True
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        picture: Picture,
+        cut: Cut,
+        removal: Removal,
+        notes: Mapping[str, Any],
+        *,
+        token_units: NDArray[np.int64] | None = None,
+        cost: int = 1,
+    ) -> None:
+        self.classifier = classifier
+        self.picture = picture
+        self.input = replace(picture, areas=cut.areas)
+        self.units, self.cut = cut.units, cut.name
+        self.types = np.arange(len(cut.units))
+        self.removal, self.notes = removal, notes
+        self.can_be_empty = True
+        self.limit = None
+        self.token_units = token_units
+        self.areas, self.patch_units = cut.areas, cut.patch_units
+        self._cost = cost
+        self._key = bytes.fromhex(picture.digest) + cut.digest
+
+    @cached_property
+    def fill(self) -> NDArray[np.uint8]:
+        """What is seen in the place of removed units."""
+        return fill(self.picture, self.removal)
+
+    def encode(self, sequence: Sequence1D) -> Parts:
+        return self.encode_all([sequence])[0]
+
+    def encode_all(self, sequences: Sequence[Sequence1D]) -> list[Parts]:
+        return [[(self._question(self._kept(sequence)), 1.0)] for sequence in sequences]
+
+    def _kept(self, sequence: Sequence1D) -> Kept:
+        """Which units are kept; behind the last stands what is no unit, and always stays."""
+        kept = np.zeros(len(self.units) + 1, dtype=bool)
+        kept[self.check(sequence)] = True
+        kept[-1] = True
+        return kept
+
+    def _question(self, kept: Kept) -> Question:
+        how = b"whole" if kept.all() else self.removal.encode()
+        length = self._cost
+        if self.removal == "delete" and self.token_units is not None:
+            length = int(np.count_nonzero(kept[self.token_units]))
+        return Question(self._key + how + np.packbits(kept).tobytes(), length, (self, kept))
+
+    def tree(self) -> NDArray[np.float64]:
+        """Neighbours are units whose middles lie near each other."""
+        from scipy.cluster.hierarchy import ward
+
+        boxes = np.array([unit.box for unit in self.units], dtype=np.float64)
+        return ward((boxes[:, :2] + boxes[:, 2:]) / 2)
+
+    def pixels(self, kept: Kept) -> NDArray[np.uint8]:
+        """The picture with everything painted over that is not kept."""
+        if kept.all():
+            return self.picture.pixels
+        return np.where(kept[self.areas][..., None], self.picture.pixels, self.fill)
+
+
+def check_picture_choices(units: UnitChoice, long: str, removal: str) -> None:
+    """Refuse unknown names early."""
+    read_units(units)
+    for name, choice, known in (
+        ("long", long, LONG_CHOICES),
+        ("removal", removal, PICTURE_REMOVALS),
+    ):
+        if choice not in known:
+            raise PisteError(
+                f"{name}={choice!r} is unknown for a picture: choose {', '.join(known)}."
+            )
+
+
+def read_picture(input: object) -> Picture:
+    """A picture from whatever was given, or a clear refusal; a text is no picture."""
+    if isinstance(input, (tuple, list)):
+        raise PisteError(
+            f"This classifier reads pictures, but {shorten(input)} of type "
+            f"{type(input).__name__} came: give one picture, or a list of them to explain."
+        )
+    if isinstance(input, str) and not _is_file(input):
+        raise PisteError(
+            f"This classifier reads pictures, but the text {shorten(input)} came, and no file is "
+            "called that: give the path of a picture, or load a text classifier."
+        )
+    return Picture.of(input)
+
+
+def token_cost(picture: Picture) -> int:
+    """What a question costs in tokens, for a model that has none: one for 16 × 16 pixels."""
+    return max(picture.width * picture.height // 256, 1)
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).expanduser().is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, a null character, no such user
+        return False

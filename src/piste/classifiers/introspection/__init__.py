@@ -1,0 +1,1 @@
+"""White-box access: attention, gradients, relevance rules, and the state of a model."""

@@ -1,0 +1,268 @@
+"""Any Python function as a classifier: texts → scores, or token ids + mask → scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from piste.classifiers.base import Classifier, OutputKind, check_choices, check_text
+from piste.classifiers.outputs import Reading, as_matrix, look_like_probabilities, to_logits
+from piste.classifiers.text.batching import Batch, PaddedRunner
+from piste.classifiers.text.classifier import probe_questions
+from piste.classifiers.text.length_limits import longest_sequence
+from piste.classifiers.text.subject import TokenClassifier, TokenSubject
+from piste.classifiers.text.units import Span, sentence_spans, word_spans
+from piste.errors import PisteError
+from piste.subject import (
+    LongChoice,
+    Parts,
+    Question,
+    Removal,
+    Sequence1D,
+    Subject,
+    Unit,
+    UnitChoice,
+    UnitKind,
+)
+
+
+class OutputReader:
+    """Turns a function's raw answers into logits, the same way for every question.
+
+    Rows that sum to one are probabilities, numbers outside 0 … 1 are logits. One column of
+    numbers inside 0 … 1 could be either: :meth:`settle` looks at the single units of an input,
+    and only if all of those lie inside as well they are read as probabilities.
+    """
+
+    def __init__(
+        self, outputs: Reading | None, kind: OutputKind | None, labels: Sequence[str] | None
+    ) -> None:
+        self.reading = outputs
+        self.exclusive = kind == "classes" if kind else None
+        self.kind: OutputKind = kind or "classes"
+        self.labels = tuple(labels) if labels else ()
+
+    def settle(self, answers: NDArray[np.float64]) -> None:
+        """Decide once, from the answers to an input and to its units alone."""
+        columns = answers.shape[1]
+        if self.labels and len(self.labels) != columns:
+            raise PisteError(
+                f"{len(self.labels)} labels were given, but the function returns {columns} "
+                "outputs per input."
+            )
+        verdict = look_like_probabilities(answers)
+        if not self.labels:
+            self.labels = ("score",) if columns == 1 else tuple(map(str, range(columns)))
+        if self.reading is None:
+            if verdict is None and (len(answers) < 3 or np.ptp(answers) == 0):
+                return  # too little to tell: read as they are, and look again at the next input
+            self.reading = "logits" if verdict is False else "probabilities"
+        if self.exclusive is None:
+            sums_to_one = verdict is True
+            independent = columns == 1 or (self.reading == "probabilities" and not sums_to_one)
+            self.exclusive = not independent
+            # One column of scores may be log-odds or any other number: no probability is claimed.
+            number = columns == 1 and self.reading == "logits"
+            self.kind = "regression" if number else "classes" if self.exclusive else "labels"
+
+    def logits(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.reading != "probabilities" or not np.isfinite(answers).all():
+            return answers
+        return to_logits(answers, exclusive=bool(self.exclusive))
+
+
+class FunctionOutputs(Classifier):
+    """What functions of texts, of tokens and of pixels share: reading the numbers."""
+
+    _reader: OutputReader
+    version: str | None = None
+    """The user's own name for the function's present state, by which a cache may know it."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:  # type: ignore[override]  # known after the first answer
+        return self._reader.labels
+
+    @property
+    def kind(self) -> OutputKind:  # type: ignore[override]  # known after the first answer
+        return self._reader.kind
+
+    def describe(self) -> dict[str, object]:
+        return {"name": self.name, "outputs": self._reader.reading or "unknown"}
+
+    def fingerprint(self) -> str | None:
+        if self.version is None:
+            return None
+        return f"{self.name} {self.version} {self._reader.reading} {self._reader.exclusive}"
+
+    def _learn_reading(self, subject: Subject, limit: int = 31) -> None:
+        """Ask the input and its first units alone, if the numbers don't speak for themselves."""
+        if self._reader.reading is not None and self._reader.labels:
+            return
+        sequences: list[Sequence1D] = [subject.whole] if subject.fits else [[0]]
+        first = self._raw([subject.encode(sequences[0])[0][0]])
+        if look_like_probabilities(first) is None and self._reader.reading is None:
+            singles = [subject.encode([n])[0][0] for n in range(min(len(subject), limit))]
+            first = np.concatenate([first, self._raw(singles)])
+        self._reader.settle(first)
+
+    def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+        return self._reader.logits(self._raw(questions))
+
+    def _raw(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+
+class TextFunction(FunctionOutputs):
+    """A function from a list of texts to scores.
+
+    >>> import piste
+    >>> shout = piste.load(lambda texts: [text.count("!") for text in texts])
+    >>> shout.subject("Stop! Now!").ask([[0, 1, 2, 3], [0, 2]]).ravel().tolist()
+    [2.0, 0.0]
+    """
+
+    budget = 256  # a question counts as one, so this is the number of texts in a call
+    calibrated = False
+
+    def __init__(
+        self, function: Callable[[list[str]], Any], reader: OutputReader, *, name: str | None = None
+    ) -> None:
+        self.function = function
+        self._reader = reader
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+
+    def subject(
+        self,
+        input: Any,
+        *,
+        units: UnitChoice = None,
+        long: LongChoice = "error",
+        removal: Removal = "delete",
+    ) -> TextSubject:
+        texts = check_text(input)
+        kind = check_choices(units, long, removal)
+        if removal != "delete":
+            raise PisteError(
+                f"removal={removal!r} needs a tokenizer, and a function of texts has none: "
+                "choose removal='delete'."
+            )
+        if len(texts) > 1:
+            raise PisteError(
+                "A pair of texts came, but the classifier is a function of single texts: join "
+                "them yourself, or load a model that reads pairs."
+            )
+        if kind == "tokens":
+            raise PisteError(
+                "units='tokens' needs a tokenizer, and a function of texts has none: choose "
+                "units='words' or units='sentences'."
+            )
+        subject = TextSubject(self, texts[0], kind)
+        self._learn_reading(subject)
+        return subject
+
+    def _raw(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+        texts = [question.payload for question in questions]
+        return as_matrix(self.function(texts), len(texts))
+
+
+class TextSubject(Subject):
+    """A plain text whose units are cut out of the string and joined again as they stood."""
+
+    def __init__(self, classifier: TextFunction, text: str, units: UnitKind) -> None:
+        self.classifier = classifier
+        self.input = text
+        self.cut = units
+        self._text = text
+        spans = word_spans(text) if units == "words" else sentence_spans(text)
+        self._spans: list[Span] = spans
+        # What stands before the first unit when it is asked behind another one.
+        self._blank = " " if any(a[1] < b[0] for a, b in pairwise(spans)) else ""
+        self.units = tuple(Unit(text[start:end], start, end) for start, end in spans)
+        if not self.units:
+            raise PisteError("The text has no words: there is nothing to explain.")
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(self._contents()))}
+        self.types = np.array([numbers[word] for word in self._contents()], dtype=np.int64)
+        self.can_be_empty = False  # many functions fail on an empty text
+        self.limit = None
+        self.notes = {"long": "fits"}
+
+    def _contents(self) -> list[str]:
+        return [unit.text for unit in self.units]
+
+    def encode(self, sequence: Sequence1D) -> Parts:
+        text = self._join([int(unit) for unit in self.check(sequence)])
+        return [(Question(text, 1, text), 1.0)]
+
+    def _join(self, sequence: Sequence[int]) -> str:
+        """The text of a sequence; white space as in the original, all units give it unchanged."""
+        pieces = [self._text[: self._spans[0][0]]] if sequence[0] == 0 else []
+        for place, unit in enumerate(sequence):
+            start, end = self._spans[unit]
+            if place:
+                gap = self._text[self._spans[unit - 1][1] : start] if unit else self._blank
+                last = self._text[self._spans[sequence[place - 1]][1] - 1]
+                glued = not gap and sequence[place - 1] != unit - 1
+                if glued and last.isalnum() and self._text[start].isalnum():
+                    gap = " "
+                pieces.append(gap)
+            pieces.append(self._text[start:end])
+        if sequence[-1] == len(self._spans) - 1:
+            pieces.append(self._text[self._spans[-1][1] :])
+        return "".join(pieces)
+
+
+class TokenFunction(FunctionOutputs, TokenClassifier):
+    """A function from token ids and attention mask (rows × tokens) to scores."""
+
+    budget = 8192
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any], Any],
+        tokenizer: Any,
+        reader: OutputReader,
+        *,
+        name: str | None = None,
+    ) -> None:
+        self.function = function
+        self.tokenizer = tokenizer
+        self.limit = longest_sequence(None, tokenizer)
+        self._reader = reader
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+        self._arrays = False
+        self._tried = False
+        pad = getattr(tokenizer, "pad_token_id", None)
+        self._runner = PaddedRunner(
+            self._forward,
+            pad=pad,
+            side=getattr(tokenizer, "padding_side", "right"),
+            positions=False,
+        )
+
+    def prepare(self, subject: TokenSubject) -> None:
+        if self._runner.layout is None:
+            self._runner.settle(probe_questions(subject))
+        self._learn_reading(subject)
+
+    def _raw(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+        return self._runner.answer(questions).numpy()
+
+    def _forward(self, batch: Batch) -> torch.Tensor:
+        return torch.from_numpy(as_matrix(self._call(batch.ids, batch.mask), len(batch.ids)))
+
+    def _call(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> Any:
+        """Functions are written for torch or for numpy: find out which at the first call."""
+        tensors = torch.from_numpy(ids), torch.from_numpy(mask)
+        if self._tried:
+            return self.function(ids, mask) if self._arrays else self.function(*tensors)
+        try:
+            answers = self.function(*tensors)
+        except (TypeError, AttributeError, IndexError, ValueError):
+            answers, self._arrays = self.function(ids, mask), True
+        self._tried = True
+        return answers

@@ -1,0 +1,194 @@
+"""Explanations of a block as two tables: one row per document, one row per unit."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from piste.corpus.documents import Block, Document, Refused
+from piste.data import storage
+from piste.errors import PisteError, need
+from piste.explanation import Explanation
+
+DOCUMENT_COLUMNS = (
+    "document",
+    "id",
+    "source",
+    "text",
+    "pair",
+    "predicted",
+    "probability",
+    "target",
+    "value",
+    "r2",
+    "calls",
+    "units",
+    "note",
+    "about",
+)
+"""What the table of documents has beside the columns that are kept."""
+_CONSTANT = ("classifier", "versions", "seconds", "input")
+"""What all documents share stands in the manifest; seconds differ from run to run."""
+_KINDS = {"document": "int64", "calls": "int64", "units": "int64"}
+_NUMBERS = ("probability", "value", "r2")
+_UNIT_KINDS = {
+    "document": "int64",
+    "unit": "int32",
+    "text": "string",
+    "start": "int32",
+    "end": "int32",
+    "segment": "int32",
+    "tokens": "int32",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A block's results as they are stored: bytes of two Parquet files, and the refused rows."""
+
+    number: int
+    documents: bytes
+    units: bytes
+    refused: tuple[Refused, ...]
+    rows: int
+    calls: int
+
+    @property
+    def errors(self) -> str:
+        """The refused rows as JSON lines."""
+        lines = (json.dumps(one.to_dict(), ensure_ascii=False) for one in self.refused)
+        return "".join(f"{line}\n" for line in lines)
+
+
+def make_part(
+    block: Block,
+    explained: Sequence[tuple[Document, Explanation]],
+    refused: Sequence[Refused],
+    kept: Sequence[str],
+) -> Part:
+    """The tables of a block; without an explanation there is none of units.
+
+    Nobody could say which scores such a table has, and all parts must have the same columns.
+    """
+    arrow: Any = need("pyarrow", "tables", "A corpus run")
+    documents = [_document(document, e) for document, e in explained]
+    table = {name: [row[name] for row in documents] for name in DOCUMENT_COLUMNS}
+    fields = {name: arrow.type_for_alias(_kind(name)) for name in DOCUMENT_COLUMNS}
+    for name in kept:
+        table[name] = [_plain(document.kept[name]) for document, _ in explained]
+        fields[name] = arrow.string()
+    units: dict[str, list[Any]] = {name: [] for name in _UNIT_KINDS}
+    for document, e in explained:
+        columns = storage.unit_columns(e)
+        units["document"] += [document.number] * len(e)
+        units["unit"] += range(len(e))
+        for name, cells in columns.items():
+            units.setdefault(name, []).extend(cells)
+    kinds = {name: arrow.type_for_alias(_UNIT_KINDS.get(name, "float32")) for name in units}
+    return Part(
+        block.number,
+        _bytes(arrow, table, fields),
+        _bytes(arrow, units, kinds) if explained else b"",
+        tuple(refused),
+        len(block),
+        sum(e.calls for _, e in explained),
+    )
+
+
+def _document(document: Document, e: Explanation) -> dict[str, Any]:
+    about = storage.describe(e)
+    note = "; ".join(f"{name}: {value}" for name, value in _notes(e).items())
+    value = e.output.value
+    return {
+        "document": document.number,
+        "id": document.id,
+        "source": document.source,
+        "text": document.text,
+        "pair": document.pair,
+        "predicted": e.output.label,
+        "probability": e.output.probability,
+        "target": e.target.name,
+        "value": value if isinstance(value, float) else None,
+        "r2": _finite(e.fidelity.r2),
+        "calls": e.calls,
+        "units": len(e),
+        "note": note or None,
+        "about": json.dumps(
+            {name: one for name, one in about.items() if name not in _CONSTANT},
+            ensure_ascii=False,
+        ),
+    }
+
+
+def _notes(e: Explanation) -> dict[str, Any]:
+    """What was done to the input: cut, say."""
+    own = e.settings.get("input", {})
+    return {name: value for name, value in own.items() if name not in ("removal", "units")}
+
+
+def _finite(number: float) -> float | None:
+    return number if number == number and abs(number) != float("inf") else None
+
+
+def _plain(cell: Any) -> str | None:
+    """Kept cells are text in the results: two files may have one column in two kinds."""
+    if cell is None or isinstance(cell, str):
+        return cell
+    return str(cell) if isinstance(cell, (int, float, bool)) else json.dumps(cell, default=str)
+
+
+def _kind(name: str) -> str:
+    return _KINDS.get(name, "float64" if name in _NUMBERS else "string")
+
+
+def _bytes(arrow: Any, columns: Mapping[str, Sequence[Any]], kinds: Mapping[str, Any]) -> bytes:
+    parquet: Any = need("pyarrow.parquet", "tables", "A corpus run")
+    arrays = [arrow.array(cells, type=kinds[name]) for name, cells in columns.items()]
+    buffer = io.BytesIO()
+    table = arrow.Table.from_arrays(arrays, names=list(columns))
+    parquet.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def read_part(
+    folder: Path, number: int, manifest: Mapping[str, Any], only: int | None = None
+) -> list[Explanation]:
+    """The explanations of one part, as they were; ``only`` that of one document if it is named."""
+    parquet: Any = need("pyarrow.parquet", "tables", "Reading a corpus run")
+    name = part_name(number)
+    documents = parquet.read_table(folder / "documents" / name).to_pylist()
+    if not documents:
+        return []
+    units = parquet.read_table(folder / "units" / name)
+    found, start = [], 0
+    for row in documents:
+        begin, start = start, start + row["units"]
+        if only not in (None, row["document"]):
+            continue
+        own = units.slice(begin, row["units"]).to_pydict()
+        if any(one != row["document"] for one in own["document"]):
+            raise PisteError(
+                f"{str(folder)!r}: units and documents of {name} don't belong together."
+            )
+        about = json.loads(row["about"]) | {
+            "input": row["text"] if row["pair"] is None else [row["text"], row["pair"]],
+            "classifier": manifest["classifier"],
+            "versions": manifest["versions"],
+            "seconds": float("nan"),
+        }
+        columns = {key: cells for key, cells in own.items() if key not in ("document", "unit")}
+        found.append(storage.from_columns(about, columns))
+    return found
+
+
+def part_name(number: int) -> str:
+    """The file of a block, in both tables.
+
+    >>> part_name(12)
+    'part-000012.parquet'
+    """
+    return f"part-{number:06d}.parquet"

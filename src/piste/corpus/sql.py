@@ -1,0 +1,109 @@
+"""Questions to the results of a corpus run, in SQL: tables ``documents``, ``units``, ``errors``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from piste.corpus.run_folder import read_manifest
+from piste.errors import PisteError, need
+
+READY: Mapping[str, tuple[str, str]] = {
+    "labels": (
+        "how many documents have which label, and how sure the model is",
+        "SELECT predicted, count(*) AS documents, avg(probability) AS probability, "
+        "median(r2) AS r2 FROM documents GROUP BY predicted ORDER BY documents DESC",
+    ),
+    "doubtful": (
+        "documents the model is least sure of",
+        "SELECT document, predicted, round(probability, 3) AS probability, text[:80] AS text "
+        "FROM documents ORDER BY documents.probability LIMIT 20",
+    ),
+    "poor": (
+        "documents whose explanation predicts the model worst",
+        "SELECT document, predicted, round(r2, 3) AS r2, units, text[:80] AS text "
+        "FROM documents WHERE r2 IS NOT NULL ORDER BY documents.r2 LIMIT 20",
+    ),
+    "errors": (
+        "why rows were refused, and how many",
+        "SELECT regexp_replace(reason, '[0-9][0-9,.]*', '…', 'g') AS reason, count(*) AS rows, "
+        "min(source) AS first FROM errors GROUP BY ALL ORDER BY rows DESC",
+    ),
+}
+"""Ready questions: what they ask, and how."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows of an answer, and the names of their columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary per row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+@contextmanager
+def connected(folder: str | Path) -> Iterator[Any]:
+    """DuckDB with the tables of a run."""
+    duckdb: Any = need("duckdb", "query", "Asking the results of a corpus run")
+    read_manifest(folder)
+    with duckdb.connect() as connection:
+        _views(connection, Path(folder))
+        yield connection
+
+
+def query_rows(connection: Any, sql: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """The rows of an answer."""
+    return list(connection.execute(sql, list(given)).fetchall())
+
+
+def query(folder: str | Path, sql: str) -> Answer:
+    """The answer to a question in SQL, or to a ready one, by its name.
+
+    The tables are ``documents`` (one row per document), ``units`` (one per unit) and ``errors``.
+    """
+    with connected(folder) as connection:
+        if sql in READY:
+            sql = READY[sql][1]
+        try:
+            found = connection.execute(sql)
+            columns = [column[0] for column in found.description or ()]
+            return Answer(columns, found.fetchall())
+        except need("duckdb", "query", "piste query").Error as problem:
+            raise PisteError(f"DuckDB can't answer this: {_first(problem)}") from problem
+
+
+def _views(connection: Any, base: Path) -> None:
+    for name in ("documents", "units"):
+        if any((base / name).glob("part-*.parquet")):
+            pattern = _quoted(base / name / "part-*.parquet")
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({pattern})")
+        else:
+            connection.execute(f"CREATE VIEW {name} AS SELECT 0 AS document WHERE false")
+    columns = "{document: 'BIGINT', source: 'VARCHAR', reason: 'VARCHAR'}"
+    if any((base / "errors").glob("part-*.jsonl")):
+        pattern = _quoted(base / "errors" / "part-*.jsonl")
+        source = f"read_json({pattern}, format = 'newline_delimited', columns = {columns})"
+        connection.execute(f"CREATE VIEW errors AS SELECT * FROM {source}")
+    else:
+        connection.execute(
+            "CREATE VIEW errors AS SELECT 0::BIGINT AS document, '' AS source, '' AS reason "
+            "WHERE false"
+        )
+
+
+def _quoted(path: Path) -> str:
+    """A path as an SQL string; brackets in it are signs of its name, not of a pattern."""
+    *parents, name = path.parts
+    safe = [part.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]") for part in parents]
+    return "'" + str(Path(*safe, name)).replace("'", "''") + "'"
+
+
+def _first(problem: Exception) -> str:
+    return str(problem).strip().splitlines()[0]

@@ -1,0 +1,71 @@
+"""What people marked in a picture: an object's mask or its box."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from piste.errors import PisteError, shorten
+from piste.explanation import Explanation
+from piste.image import Picture
+from piste.subject import Subject
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A mask (height × width) over what the model sees of a picture, at any resolution."""
+
+    mask: NDArray[np.bool_]
+
+    def units(self, cut: Subject | Explanation, least: float = 0.5) -> NDArray[np.bool_]:
+        """The units of which at least so large a share of the pixels is marked."""
+        picture = cut.input
+        if not isinstance(picture, Picture) or picture.areas is None:
+            raise PisteError("A region can be marked in a picture only, and a text came.")
+        rows, columns = self.mask.shape
+        height, width = picture.areas.shape
+        seen = self.mask[np.arange(height) * rows // height][:, np.arange(width) * columns // width]
+        inside = picture.areas >= 0
+        units = picture.areas[inside]
+        marked = np.bincount(units, seen[inside], minlength=len(cut.units))
+        return marked >= least * np.maximum(np.bincount(units, minlength=len(cut.units)), 1)
+
+    def __repr__(self) -> str:  # enters the digest of an example
+        content = hashlib.sha256(np.packbits(self.mask).tobytes()).hexdigest()[:16]
+        return f"<region {self.mask.shape} {content}>"
+
+
+def read_region(cell: Any, place: str) -> Region | None:
+    """A mask from the bytes of a picture (whatever is not black is marked), or from a list of rows.
+
+    ``place`` says where the cell is, for errors.
+
+    >>> read_region([[0, 1], [0, 1]], "Row 0").mask.tolist()
+    [[False, True], [False, True]]
+    """
+    if cell is None:
+        return None
+    if isinstance(cell, (bytes, bytearray)):
+        try:
+            with Image.open(io.BytesIO(bytes(cell))) as image:
+                array: NDArray[Any] = np.asarray(image)
+        except (OSError, ValueError, SyntaxError) as problem:
+            raise PisteError(f"{place} holds a mask that is no readable picture.") from problem
+        array = np.asarray(array.any(axis=2)) if array.ndim == 3 else array
+    else:
+        try:
+            array = np.array([list(row) for row in cell])
+        except (TypeError, ValueError) as problem:
+            raise PisteError(
+                f"{place} has {shorten(cell)} as mask: the bytes of a PNG, or rows of 0 and 1, are "
+                "wanted."
+            ) from problem
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
+        raise PisteError(f"{place} has a mask of shape {array.shape}: height × width is wanted.")
+    return Region(array.astype(bool))

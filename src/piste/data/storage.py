@@ -1,0 +1,361 @@
+"""Explanations as JSON, tables and files, complete and readable again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from piste.errors import PisteError, need
+from piste.explanation import FORMAT, Explanation, Fidelity, Output
+from piste.image import Picture
+from piste.subject import Input, Unit
+from piste.surrogates import surrogate_from
+from piste.target import Target
+
+if TYPE_CHECKING:
+    import pandas
+
+_UNIT_COLUMNS = ("text", "start", "end", "segment", "tokens")
+_META = "piste"
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a whole file or none: a full disk or a kill leaves what was there before."""
+    write_bytes(path, text.encode("utf-8", "replace"))
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Like :func:`write_text`, for pictures and tables."""
+    path = Path(path).resolve()  # a link stays a link
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe can't be replaced
+            path.write_bytes(content)
+            return
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise PisteError(f"{str(path)!r} could not be written: {reason}.") from problem
+
+
+def make_folder(folder: str | Path) -> Path:
+    """The folder, made if it isn't there, or a clear refusal."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise PisteError(
+            f"The folder {str(folder)!r} can't be made: {problem.strerror}."
+        ) from problem
+    return Path(folder)
+
+
+def numbers(array: Any) -> Any:
+    """Nested lists; JSON has no number for NaN (None) and infinity ("inf")."""
+    if isinstance(array, (np.ndarray, list, tuple)):
+        return [numbers(item) for item in array]
+    if isinstance(array, (float, np.floating)):
+        if np.isinf(array):
+            return "inf" if array > 0 else "-inf"
+        return None if np.isnan(array) else float(array)
+    return array.item() if isinstance(array, np.generic) else array
+
+
+def _plain(thing: Any) -> Any:
+    """Settings as JSON can hold them."""
+    if isinstance(thing, Mapping):
+        return {str(key): _plain(value) for key, value in thing.items()}
+    if isinstance(thing, (list, tuple, np.ndarray)):
+        return [_plain(item) for item in thing]
+    if isinstance(thing, (str, bool, int, type(None))):
+        return thing
+    return numbers(thing) if isinstance(thing, (float, np.generic)) else str(thing)
+
+
+def describe(e: Explanation) -> dict[str, Any]:
+    """Everything that is not one number per unit, as JSON can hold it."""
+    return {
+        "piste": FORMAT,
+        "method": e.method,
+        "input": _given(e.input),
+        "target": {
+            "kind": e.target.kind,
+            "name": e.target.name,
+            "indices": list(e.target.indices),
+            "labels": list(e.target.labels),
+        },
+        "output": {
+            "logits": list(e.output.logits),
+            "probabilities": numbers(e.output.probabilities),
+            "labels": list(e.output.labels),
+            "value": numbers(e.output.value),
+        },
+        "fidelity": {
+            "r2": numbers(e.fidelity.r2),
+            "mse": numbers(e.fidelity.mse),
+            "questions": e.fidelity.questions,
+            "r2_range": numbers(e.fidelity.r2_range),
+            "mse_range": numbers(e.fidelity.mse_range),
+            "single": numbers(e.fidelity.single),
+            "few": numbers(e.fidelity.few),
+            "many": numbers(e.fidelity.many),
+        },
+        "calls": e.calls,
+        "cost": numbers(e.cost),
+        "seconds": e.seconds,
+        "settings": _plain(e.settings),
+        "surrogate": e.surrogate.to_dict(),
+        "classifier": _plain(e.classifier),
+        "versions": dict(e.versions),
+        "ranking": e.ranking,
+    } | ({"boxes": boxes} if any(boxes := [unit.box for unit in e.units]) else {})
+
+
+def _given(input: Input) -> Any:
+    if isinstance(input, Picture):
+        return input.to_dict()
+    return input if isinstance(input, str) else list(input)
+
+
+def _input(data: Any) -> Input:
+    if isinstance(data, Mapping):
+        return Picture.from_dict(dict(data))
+    return data if isinstance(data, str) else tuple(data)
+
+
+def to_json(e: Explanation, path: str | Path | None = None) -> str:
+    """The whole explanation as one JSON object."""
+    data = describe(e)
+    data["units"] = [{name: getattr(unit, name) for name in _UNIT_COLUMNS} for unit in e.units]
+    data["scores"] = {name: numbers(array) for name, array in e.scores.items()}
+    data["errors"] = {name: numbers(array) for name, array in e.errors.items()}
+    text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
+    if path is not None:
+        write_text(path, text)
+    return text
+
+
+def _fidelity(data: Any) -> Fidelity:
+    unknown = (None, None)  # results of earlier versions have no ranges
+
+    def pair(name: str) -> tuple[float, float]:
+        low, high = data.get(name, unknown)
+        return _number(low), _number(high)
+
+    return Fidelity(
+        _number(data["r2"]),
+        _number(data["mse"]),
+        int(data["questions"]),
+        pair("r2_range"),
+        pair("mse_range"),
+        *(_number(data.get(name)) for name in ("single", "few", "many")),
+    )
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _array(values: Any) -> np.ndarray:
+    return np.array(values, dtype=np.float64)  # None becomes NaN, "inf" infinity
+
+
+def _build(
+    meta: Mapping[str, Any], units: list[Unit], scores: Mapping[str, Any], errors: Mapping[str, Any]
+) -> Explanation:
+    if meta.get("piste") not in range(1, FORMAT + 1):
+        raise PisteError(
+            f"The file has the format {meta.get('piste')!r}, this version of Piste reads "
+            f"1 to {FORMAT}: update Piste, or explain again."
+        )
+    for name, values in (*scores.items(), *errors.items()):
+        if len(values) != len(units):
+            raise PisteError(
+                f"The score {name!r} has {len(values)} numbers for {len(units)} units."
+            )
+    boxes = meta.get("boxes")
+    if boxes is not None:
+        units = [
+            replace(unit, box=None if box is None else tuple(box))
+            for unit, box in zip(units, boxes, strict=True)
+        ]
+    target, output, fidelity = meta["target"], meta["output"], meta["fidelity"]
+    value, chances = output["value"], output["probabilities"]
+    return Explanation(
+        method=meta["method"],
+        input=_input(meta["input"]),
+        units=tuple(units),
+        scores={name: _array(values) for name, values in scores.items()},
+        errors={name: _array(values) for name, values in errors.items()},
+        target=Target(
+            target["kind"], target["name"], tuple(target["indices"]), tuple(target["labels"])
+        ),
+        output=Output(
+            tuple(output["logits"]),
+            None if chances is None else tuple(chances),
+            tuple(output["labels"]),
+            tuple(value) if isinstance(value, list) else value,
+        ),
+        fidelity=_fidelity(fidelity),
+        calls=int(meta["calls"]),
+        seconds=float(meta["seconds"]),
+        settings=meta["settings"],
+        surrogate=surrogate_from(meta["surrogate"]),
+        classifier=meta["classifier"],
+        versions=meta["versions"],
+        ranking=meta["ranking"],
+        cost=_number(meta.get("cost")),
+    )
+
+
+def from_json(text: str) -> Explanation:
+    """The explanation that :func:`to_json` wrote."""
+    data = json.loads(text)
+    units = [Unit(**unit) for unit in data["units"]]
+    return _build(data, units, data["scores"], data["errors"])
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def unit_columns(e: Explanation) -> dict[str, list[Any]]:
+    """Unit columns, then ``score`` and ``score_error``; class-wise ones as ``score[label]``."""
+    columns: dict[str, list[Any]] = {
+        name: [getattr(unit, name) for unit in e.units] for name in _UNIT_COLUMNS
+    }
+    for name in e.scores:
+        for suffix, arrays in (("", e.scores), ("_error", e.errors)):
+            if name not in arrays:
+                continue
+            array = arrays[name]
+            if array.ndim == 1:
+                columns[name + suffix] = array.tolist()
+            else:
+                for label, column in zip(e.output.labels, array.T, strict=True):
+                    columns[f"{name}{suffix}[{label}]"] = column.tolist()
+    return columns
+
+
+def from_columns(meta: Mapping[str, Any], columns: Mapping[str, list[Any]]) -> Explanation:
+    """The explanation that :func:`describe` and :func:`unit_columns` tell of."""
+    kinds = (str, int, int, int, int)
+    rows = zip(*(columns[name] for name in _UNIT_COLUMNS), strict=True)
+    units = [Unit(*(kind(cell) for kind, cell in zip(kinds, row, strict=True))) for row in rows]
+    labels = meta["output"]["labels"]
+    scores: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
+    for column in columns:
+        if column in _UNIT_COLUMNS or column == _META:
+            continue
+        name = column.split("[", 1)[0]
+        group = errors if name.endswith("_error") else scores
+        key = name.removesuffix("_error")
+        if "[" in column:
+            if key not in group:
+                parts = [columns[f"{name}[{label}]"] for label in labels]
+                group[key] = np.array(parts, dtype=np.float64).T
+        else:
+            group[key] = columns[column]
+    return _build(meta, units, scores, errors)
+
+
+def to_frame(e: Explanation) -> pandas.DataFrame:
+    """A table with one row per unit; ``attrs["piste"]`` holds the rest."""
+    pandas = need("pandas", "tables", "A DataFrame")
+    frame = pandas.DataFrame(unit_columns(e))
+    frame.attrs[_META] = json.dumps(describe(e), ensure_ascii=False)
+    return frame
+
+
+def from_frame(frame: pandas.DataFrame) -> Explanation:
+    """The explanation a frame was made of."""
+    if _META not in frame.attrs:
+        raise PisteError("This table was not made from an explanation: attrs['piste'] is missing.")
+    columns = {str(name): frame[name].tolist() for name in frame.columns}
+    return from_columns(json.loads(frame.attrs[_META]), columns)
+
+
+def to_csv(e: Explanation, path: str | Path) -> None:
+    """A CSV file, numbers to full precision."""
+    columns = unit_columns(e)
+    columns[_META] = [json.dumps(describe(e), ensure_ascii=False)] + [""] * (len(e) - 1)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    write_text(path, buffer.getvalue())
+
+
+def _from_csv(text: str) -> Explanation:
+    csv.field_size_limit(2**31 - 1)
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    if not rows or _META not in rows[0]:
+        raise PisteError(
+            "This CSV was not made from an explanation: the column 'piste' is missing."
+        )
+    columns: dict[str, list[Any]] = {name: list(cells) for name, *cells in zip(*rows, strict=True)}
+    for name, cells in columns.items():
+        if name not in (*_UNIT_COLUMNS, _META):
+            columns[name] = [float(cell) if cell else float("nan") for cell in cells]
+    return from_columns(json.loads(columns[_META][0]), columns)
+
+
+def to_parquet(e: Explanation, path: str | Path) -> None:
+    """A Parquet file that any reader takes as a table."""
+    need("pyarrow", "tables", "A Parquet file")
+    buffer = io.BytesIO()
+    to_frame(e).to_parquet(buffer, index=False)
+    write_bytes(path, buffer.getvalue())
+
+
+def _from_parquet(path: Path) -> Explanation:
+    need("pyarrow", "tables", "A Parquet file")
+    pandas = need("pandas", "tables", "A Parquet file")
+    return from_frame(pandas.read_parquet(path))
+
+
+def read(path: str | Path) -> Explanation:
+    """A stored explanation: .json, .csv or .parquet.
+
+    >>> import piste, tempfile, os
+    >>> e = piste.explain(piste.load(lambda texts: [len(t) for t in texts]), "one two three")
+    >>> file = os.path.join(tempfile.mkdtemp(), "e.json")
+    >>> _ = e.to_json(file)
+    >>> piste.read(file).units == e.units
+    True
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise PisteError(f"There is no file {str(path)!r}.")
+    try:
+        if file.suffix == ".parquet":
+            return _from_parquet(file)
+        text = file.read_bytes().decode("utf-8-sig")  # not read_text: it would rewrite line ends
+        return _from_csv(text) if file.suffix == ".csv" else from_json(text)
+    except PisteError:
+        raise
+    except UnicodeDecodeError as problem:
+        raise PisteError(f"{str(path)!r} is not UTF-8 text.") from problem
+    except OSError as problem:
+        raise PisteError(f"{str(path)!r} could not be read: {problem}.") from problem
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
+        raise PisteError(
+            f"{str(path)!r} is not a stored explanation, or not a whole one ({problem})."
+        ) from problem

@@ -1,0 +1,166 @@
+"""The benchmark: all methods on the same examples, judged by the same questions, resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from piste.classifiers import Classifier, load
+from piste.data.examples import DataOption, Example, as_examples
+from piste.engine import CacheOption, ProgressOption, opened
+from piste.errors import PisteError
+from piste.evaluation.benchmark.entries import make_entries
+from piste.evaluation.benchmark.example_progress import ExampleProgress
+from piste.evaluation.benchmark.example_run import Court, Trial
+from piste.evaluation.benchmark.explainers import MethodTeller
+from piste.evaluation.benchmark.metric_set import MetricOption, make_panel
+from piste.evaluation.benchmark.run_store import Plan, RunFolder
+from piste.evaluation.results import Results, Row
+from piste.subject import LongChoice, Removal, UnitChoice
+
+DEFAULT_METHODS = ("slalom", "lime", "kernel_shap", "random")
+DEFAULT_METRICS = ("deletion", "insertion", "fidelity")
+EXPLANATIONS = "explanations"
+"""The folder, within that of a run, that explanations are saved to."""
+
+
+def evaluate(
+    classifier: Any,
+    data: DataOption,
+    *,
+    methods: str | Iterable[str] = DEFAULT_METHODS,
+    metrics: MetricOption | Iterable[MetricOption] = DEFAULT_METRICS,
+    examples: int | None = 50,
+    samples: int | None = None,
+    seed: int = 0,
+    units: UnitChoice = None,
+    removal: Removal = "delete",
+    long: LongChoice = "truncate",
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    folder: str | Path | None = None,
+    progress: ProgressOption = None,
+    cache: CacheOption = None,
+    reference: str | None = None,
+    save_explanations: bool = False,
+    labelled: Sequence[Example] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Results:
+    """Explain the same examples by all methods, and ask the classifier how faithful they are.
+
+    ``data`` is a file (see :func:`~piste.evaluation.read_data`), or a list of examples or
+    texts, of which the first ``examples`` are taken. A method is a name, ``name:score`` (the same
+    explanation judged by another score) or ``name[option=value]``; every method with such an
+    option gets the same ``samples``. The metrics "stability", "equal_inputs" and "sanity"
+    explain again. ``labelled`` are the texts whose words "naive_bayes" counts (the data, if none
+    are given). Methods are compared with the ``reference``. ``about`` is kept with the results.
+
+    With a ``folder``, rows are stored after every example, and the same call goes on where it was
+    stopped; a larger number of examples goes on, too. A method that refuses an example gives a row
+    with its reason. The same seed gives the same figures, seconds apart.
+
+    >>> import piste
+    >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
+    >>> found = evaluate(loud, ["Stop it now !", "Go away !"], methods=["occlusion", "random"])
+    >>> found.values("occlusion", "r2_all")
+    {'0': 1.0, '1': 1.0}
+    """
+    loaded = load(classifier)
+    loaded.check_choices(units, long, removal)
+    entries = make_entries(methods, samples, options)
+    everything = as_examples(data, None, seed)
+    chosen = as_examples(everything, examples, seed)
+    how = {"units": units, "removal": removal, "long": long}
+    _get_acquainted(loaded, chosen, how)
+    panel = make_panel(metrics, loaded, lambda: everything if labelled is None else labelled)
+    if save_explanations and folder is None:
+        raise PisteError("Explanations are to be saved, but no folder came: name one.")
+    settings: dict[str, Any] = {
+        "samples": samples,
+        "seed": seed,
+        **how,
+        "options": {method: dict(own) for method, own in (options or {}).items()},
+        "save_explanations": save_explanations,
+    }
+    with opened(cache) as kept:
+        teller = MethodTeller(loaded, seed, how, kept)
+        court = Court(loaded, entries, panel, teller, seed, kept)
+        plan = make_plan(court, chosen, settings, reference, about or {})
+        return run(court, chosen, plan, folder, progress)
+
+
+def make_plan(
+    court: Court,
+    examples: Sequence[Example],
+    settings: Mapping[str, Any],
+    reference: str | None,
+    about: Mapping[str, Any],
+) -> Plan:
+    """What the run is: ``settings`` must stay the same for it to go on, the rest may change."""
+    labels = tuple(entry.label for entry in court.entries)
+    if reference is not None and reference not in labels:
+        raise PisteError(
+            f"reference={reference!r} is none of the methods: there are {', '.join(labels)}."
+        )
+    classifier, metrics = court.classifier, court.panel.describe()
+    return Plan(
+        configuration={
+            "model": classifier.fingerprint() or classifier.name,
+            "methods": labels,
+            "metrics": metrics,
+            **settings,
+            "version": version("piste"),
+        },
+        examples=tuple((example.id, example.digest) for example in examples),
+        methods=labels,
+        figures=court.panel.figures,
+        settings={
+            "model": classifier.describe(),
+            "examples": len(examples),
+            "methods": labels,
+            "metrics": list(metrics),
+            **settings,
+            "reference": reference,
+            "versions": {name: version(name) for name in ("piste", "torch", "transformers")},
+            **about,
+        },
+    )
+
+
+def run(
+    court: Court,
+    examples: Sequence[Example],
+    plan: Plan,
+    folder: str | Path | None = None,
+    progress: ProgressOption = None,
+) -> Results:
+    """Work through the examples that are not done yet, storing the rows of each at once."""
+    kept = None if folder is None else RunFolder(folder, plan)
+    done: dict[str, Sequence[Row]] = {} if kept is None else {**kept.done}
+    todo = [example for example in examples if example.id not in done]
+    before = len(examples) - len(todo)
+    steps = len({entry.telling for entry in court.entries})
+    with ExampleProgress(progress, before, len(examples), steps) as shown:
+        for example in todo:
+            trial = Trial(court, example)
+            rows = trial.rows(shown.step)
+            if kept is not None:
+                if plan.settings.get("save_explanations"):
+                    trial.save(kept.path / EXPLANATIONS)
+                kept.add(rows)
+            done[example.id] = rows
+            shown.example()
+    return plan.results(done)
+
+
+def _get_acquainted(
+    classifier: Classifier, examples: Sequence[Example], how: Mapping[str, Any]
+) -> None:
+    """Bind a first input: a function's outputs, and so its fingerprint, are known after that."""
+    for example in examples:
+        try:
+            classifier.subject(example.input, **how)
+        except PisteError:
+            continue
+        return

@@ -1,1 +1,0 @@
-"""Reading labelled texts: files, columns, what people marked."""

@@ -1,0 +1,195 @@
+"""Metrics that explain again: with other seeds, of an equal text, of a model without knowledge."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar, Protocol
+
+from piste.classifiers import Classifier
+from piste.errors import PisteError
+from piste.evaluation.metrics.base import Figure
+from piste.evaluation.paraphrases import Swapped, swap
+from piste.evaluation.random_weights import randomised
+from piste.evaluation.seeds import derive
+from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
+from piste.explanation import Explanation
+from piste.image import Picture
+from piste.methods.base import check_count
+from piste.subject import Input
+
+
+class Again(Protocol):
+    """Explains once more by the same method; what is not given stays as it was."""
+
+    def __call__(
+        self,
+        *,
+        input: Input | None = None,
+        seed: int | None = None,
+        classifier: Classifier | None = None,
+    ) -> Explanation: ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """An explanation and the means to make another one like it."""
+
+    explanation: Explanation
+    classifier: Classifier
+    seed: int
+    again: Again
+
+
+class Retelling(ABC):
+    """A metric that needs further explanations.
+
+    ``tell`` makes them, once for all scores an explanation is judged by; ``compare`` turns them
+    into figures, NaN where there was nothing to compare.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    figures: tuple[Figure, ...]
+
+    @abstractmethod
+    def tell(self, told: Told) -> list[Explanation]:
+        """Further explanations; none if this input or model has no such thing."""
+
+    @abstractmethod
+    def compare(
+        self, first: Explanation, others: Sequence[Explanation], score: str | None
+    ) -> dict[str, float]:
+        """Figures by name."""
+
+
+@dataclass(frozen=True)
+class Stability(Retelling):
+    """The same text explained with ``repeats`` other seeds, every pair of them compared.
+
+    Spearman and Pearson correlation of the scores, and the share of the five strongest units
+    (by |score|) they have in common; means over all pairs. Methods without chance give 1.
+    """
+
+    repeats: int = 2
+
+    name: ClassVar[str] = "stability"
+    about: ClassVar[str] = "whether another seed gives the same scores"
+    figures = (
+        Figure("stability", "rank correlation of the scores between seeds", "higher"),
+        Figure("stability_pearson", "correlation of the scores between seeds", "higher"),
+        Figure("stability_top5", "share of the five strongest units in common", "higher"),
+    )
+
+    def __post_init__(self) -> None:
+        check_count("repeats", self.repeats)
+
+    def tell(self, told: Told) -> list[Explanation]:
+        return [told.again(seed=derive(told.seed, n)) for n in range(1, self.repeats + 1)]
+
+    def compare(
+        self, first: Explanation, others: Sequence[Explanation], score: str | None
+    ) -> dict[str, float]:
+        told = (first, *others)
+        pairs = list(combinations([one.score(score) for one in told], 2))
+        sizes = list(combinations([one.size(score) for one in told], 2))
+        return {
+            "stability": _mean([rank_agreement(a, b) for a, b in pairs]),
+            "stability_pearson": _mean([agreement(a, b) for a, b in pairs]),
+            "stability_top5": _mean([top_overlap(a, b) for a, b in sizes]),
+        }
+
+
+@dataclass(frozen=True)
+class EqualInputs(Retelling):
+    """The same meaning in other words (``don't`` for ``do not``, ``film`` for ``movie`` …).
+
+    Spearman correlation of the scores over the units that both texts have, explained for the same
+    class with the same seed. Where no word can be exchanged, a blank is doubled, which some
+    models read and others don't; NaN where that makes no difference to the model.
+    """
+
+    name: ClassVar[str] = "equal_inputs"
+    about: ClassVar[str] = "whether a text of the same meaning gets the same scores"
+    figures = (Figure("equal_inputs", "rank correlation with an equal text's scores", "higher"),)
+
+    def tell(self, told: Told) -> list[Explanation]:
+        given = told.explanation.input
+        swapped = _swapped(given)
+        if not any(one.edits for one in swapped):
+            return []
+        if isinstance(given, str):
+            return [told.again(input=swapped[0].text)]
+        return [told.again(input=(swapped[0].text, swapped[1].text))]
+
+    def compare(
+        self, first: Explanation, others: Sequence[Explanation], score: str | None
+    ) -> dict[str, float]:
+        if not others:
+            return {"equal_inputs": math.nan}
+        (other,) = others
+        words = [[unit.text for unit in one.units] for one in (first, other)]
+        if words[0] == words[1] and first.output.logits == other.output.logits:
+            return {"equal_inputs": math.nan}  # the doubled blank was not read: nothing was asked
+        places = {(unit.segment, unit.start, unit.end): n for n, unit in enumerate(other.units)}
+        swapped = _swapped(first.input)
+        here, there = [], []
+        for number, unit in enumerate(first.units):
+            moved = swapped[unit.segment].moved(unit.start, unit.end)
+            if moved is not None and (unit.segment, *moved) in places:
+                here.append(number)
+                there.append(places[(unit.segment, *moved)])
+        if len(here) < 2:
+            return {"equal_inputs": math.nan}
+        shared = first.score(score)[here], other.score(score)[there]
+        return {"equal_inputs": rank_agreement(*shared)}
+
+
+@dataclass(frozen=True)
+class Sanity(Retelling):
+    """The same text explained in a model whose weights were shuffled (Adebayo et al., 2018).
+
+    Every weight of its linear and embedding layers gets another place within its layer, so the
+    layers are what they were and know nothing. The size of the Spearman correlation of |score|
+    between the two explanations: near 0 is right, near 1 says that the explanation shows the
+    text and not the model. White boxes only, else NaN.
+    """
+
+    seed: int = 0
+
+    name: ClassVar[str] = "sanity"
+    about: ClassVar[str] = "whether the scores change when the model's weights are shuffled"
+    figures = (Figure("sanity", "size of the rank correlation with a shuffled model", "lower"),)
+
+    def __post_init__(self) -> None:
+        check_count("seed", self.seed, least=0)
+
+    def tell(self, told: Told) -> list[Explanation]:
+        stranger = randomised(told.classifier, self.seed)
+        return [] if stranger is None else [told.again(classifier=stranger)]
+
+    def compare(
+        self, first: Explanation, others: Sequence[Explanation], score: str | None
+    ) -> dict[str, float]:
+        if not others:
+            return {"sanity": math.nan}
+        return {"sanity": abs(rank_agreement(first.size(score), others[0].size(score)))}
+
+
+RETELLINGS: Mapping[str, type[Any]] = {
+    metric.name: metric for metric in (Stability, EqualInputs, Sanity)
+}
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _swapped(given: Input) -> tuple[Swapped, ...]:
+    if isinstance(given, Picture):
+        raise PisteError("Words can be exchanged in a text only, and a picture came.")
+    return tuple(swap(text) for text in ((given,) if isinstance(given, str) else given))

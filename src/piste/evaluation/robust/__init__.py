@@ -1,1 +1,0 @@
-"""What must not change an explanation, and what must: seeds, equal texts, shuffled weights."""

@@ -1,5 +1,0 @@
-"""What runs the arithmetic of a model: torch itself, or a faster stand-in held against it."""
-
-from piste.runtimes.base import RUNTIMES, Runtime, start
-
-__all__ = ["RUNTIMES", "Runtime", "start"]

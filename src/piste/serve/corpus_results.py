@@ -1,0 +1,139 @@
+"""A corpus run to be browsed: its documents, one of them, and its words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Any, TypeVar
+
+from piste.corpus.run_folder import read_manifest
+from piste.corpus.sql import connected
+from piste.corpus.stored import explanation
+from piste.errors import PisteError, need
+from piste.serve import document_query
+from piste.serve.document_query import Facts, Wanted
+from piste.serve.http_errors import BusyError, MissingError
+from piste.serve.path_redaction import pathless
+from piste.serve.result_schemas import DocumentRow, Documents, ResultKind
+from piste.serve.result_views import answered
+from piste.serve.schemas import ViewAnswer
+from piste.show import wording
+from piste.show.html import explanation_html, words_html
+
+Made = TypeVar("Made")
+_AT_ONCE = 4
+"""Questions to one run at a time; each may read a whole column of it."""
+_PATIENCE = 20.0
+
+
+class Run:
+    """The folder of a corpus run. It may still grow: what was found out holds until it does."""
+
+    kind: ResultKind = "corpus"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
+        self.name = self._folder.name
+        self._duckdb: Any = need("duckdb", "query", "Browsing a corpus run")
+        need("pyarrow.parquet", "tables", "Browsing a corpus run")
+        read_manifest(folder)  # refuses what is no run
+        self._turns = threading.BoundedSemaphore(_AT_ONCE)
+        self._making = threading.Lock()
+        self._made: dict[str, tuple[int, Any]] = {}
+        self._describe()  # a broken manifest is told at the start
+
+    @property
+    def about(self) -> str:
+        """How many documents, and of which model."""
+        with self._reading():
+            return self._describe()
+
+    def _describe(self) -> str:
+        try:
+            manifest = read_manifest(self._folder)
+            documents, method = manifest["counts"]["documents"], manifest["settings"]["method"]
+            model = pathless(str(manifest["classifier"]["name"]))
+            state = "" if manifest["state"] == "done" else ", not finished"
+        except (KeyError, TypeError) as problem:
+            raise PisteError(
+                f"The manifest in {str(self._folder)!r} is not whole ({problem} is missing)."
+            ) from problem
+        return f"{documents:,} documents, by {method}, of {model}{state}"
+
+    def documents(self, wanted: Wanted) -> Documents:
+        """Those that fit, a page of them."""
+        with self._reading():
+            return document_query.page(self._folder, self._facts(), wanted)
+
+    def document(self, number: int) -> ViewAnswer:
+        """What is shown of one document."""
+        with self._reading():
+            row = document_query.one(self._folder, self._facts(), number)
+            if row is None:
+                raise MissingError(f"There is no document {number} in this run.")
+            e = explanation(self._folder, number)
+        e = replace(e, settings=pathless(e.settings), classifier=pathless(e.classifier))
+        shown = explanation_html.view(e)
+        return answered(replace(shown, body=f"{_header(row)}\n{shown.body}"))
+
+    def words(self) -> ViewAnswer:
+        """What the words of all documents do."""
+        with self._reading():
+            return self._kept("words", self._words)
+
+    def _words(self) -> ViewAnswer:
+        name = read_manifest(self._folder)["classifier"]["name"]
+        return answered(words_html.of_run(self._folder, model=pathless(str(name))))
+
+    def _facts(self) -> Facts:
+        def find() -> Facts:
+            with connected(self._folder) as connection:
+                return document_query.facts(connection)
+
+        return self._kept("facts", find)
+
+    def _kept(self, name: str, make: Callable[[], Made]) -> Made:
+        """Made once for all visitors, and again when the run has grown."""
+        parts = sum(1 for _ in (self._folder / "documents").glob("part-*.parquet"))
+        with self._making:
+            if name not in self._made or self._made[name][0] != parts:
+                self._made[name] = parts, make()
+            made: Made = self._made[name][1]
+            return made
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """A turn at the files; problems with them are told without saying where they are."""
+        if not self._turns.acquire(timeout=_PATIENCE):
+            raise BusyError("Others are reading this run: try again in a moment.")
+        try:
+            yield
+        except (MissingError, BusyError):
+            raise
+        except (OSError, ValueError, KeyError, self._duckdb.Error) as problem:
+            raise MissingError(
+                "The files of this run can't be read any more: start the server again."
+            ) from problem
+        finally:
+            self._turns.release()
+
+
+def _header(row: DocumentRow) -> str:
+    """What the data say of a document, before what the model says."""
+    told = {"id": row.id, **row.kept} if row.id is not None else dict(row.kept)
+    facts = "".join(
+        f" · {escape(name)} <b>{escape(wording.short(cell, 60))}</b>"
+        for name, cell in told.items()
+        if cell is not None
+    )
+    note = ""
+    if row.agrees is False:
+        note = (
+            f'<p class="piste-note">The data call it {escape(str(row.truth))}, the model '
+            f"{escape(row.predicted)}.</p>"
+        )
+    return f'<p class="piste-kicker">Document {row.document}{facts}</p>{note}'

@@ -1,0 +1,234 @@
+"""The documents of a corpus run, found, sorted and paged in SQL with bound parameters only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from piste.corpus.blocks import DOCUMENT_COLUMNS
+from piste.corpus.sql import connected, query_rows
+from piste.serve.result_schemas import DocumentRow, Documents, Sort
+
+_TRUTHS = ("label", "labels", "class", "category", "gold", "truth", "target_label", "y")
+"""Names of columns that hold numbers of classes, if numbers are what they hold."""
+_SHOWN = 200
+"""Signs of a text in a list."""
+_BEFORE = 60
+_CELL = 200
+_MOST_LABELS = 200
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which documents, in which order."""
+
+    search: str = ""
+    predicted: str | None = None
+    sort: Sort = "surprise"
+    descending: bool = True
+    offset: int = 0
+    limit: int = 25
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What all questions to a run need to know of it."""
+
+    labels: tuple[str, ...]
+    """Of the model, in its order."""
+    predicted: tuple[str, ...]
+    kept: tuple[str, ...]
+    truth: str | None
+    """The kept column with the label that the data give a document."""
+    numbered: bool
+    """Whether that column has numbers instead of names."""
+    sure: bool
+    """Whether the model gives probabilities."""
+    measured: bool
+    """Whether any explanation was checked."""
+
+    @property
+    def surprise(self) -> str:
+        """What surprise means in this run."""
+        if self.truth is not None and self.sure:
+            return (
+                f"Surprise is 1 minus the probability that the model gives to the label in the "
+                f"data (the column {self.truth}): above 0.5 they mostly disagree, near 1 the model "
+                "is sure of something else."
+            )
+        parts = []
+        if self.sure:
+            parts.append("how unsure the model is")
+        if self.measured:
+            parts.append("how badly the explanation predicts the model")
+        if not parts:
+            return "Surprise is not known: there are neither probabilities nor checks."
+        return (
+            f"Surprise is {' and '.join(parts)}, as a rank among all documents of the run from 0 "
+            f"(least) to 1 (most){', averaged' if len(parts) > 1 else ''}."
+        )
+
+
+def facts(connection: Any) -> Facts:
+    """Look a run over."""
+    columns = [row[0] for row in query_rows(connection, "DESCRIBE documents")]
+    if "about" not in columns:  # no part is there yet
+        return Facts((), (), (), None, False, False, False)
+    kept = tuple(name for name in columns if name not in DOCUMENT_COLUMNS)
+    found = query_rows(
+        connection,
+        "SELECT CAST(about -> 'output' -> 'labels' AS VARCHAR[]) FROM documents LIMIT 1",
+    )
+    labels = tuple(found[0][0]) if found else ()
+    predicted = query_rows(
+        connection,
+        f"SELECT predicted FROM documents GROUP BY ALL ORDER BY count(*) DESC LIMIT {_MOST_LABELS}",
+    )
+    [(sure, measured)] = query_rows(
+        connection, "SELECT count(probability) > 0, count(r2) > 0 FROM documents"
+    )
+    truth, numbered = _truth(connection, kept, labels)
+    names = tuple(sorted(row[0] for row in predicted))
+    return Facts(labels, names, kept, truth, numbered, bool(sure), bool(measured))
+
+
+def _truth(connection: Any, kept: Sequence[str], labels: Sequence[str]) -> tuple[str | None, bool]:
+    """The first kept column that has nothing but labels in it, by name or by number.
+
+    Numbers are believed only where the column's name says what they are.
+    """
+    names = {label.lower() for label in labels}
+    numbers = {str(number) for number in range(len(labels))}
+    for column in sorted(kept, key=lambda name: name.lower() not in _TRUTHS):
+        rows = query_rows(
+            connection,
+            f"SELECT DISTINCT lower({quoted(column)}) AS cell FROM documents "
+            f"WHERE cell IS NOT NULL LIMIT {len(labels) + 1}",
+        )
+        cells = {row[0] for row in rows}
+        if len(labels) > 1 and cells and cells <= names:
+            return column, False
+        if len(labels) > 1 and cells and cells <= numbers and column.lower() in _TRUTHS:
+            return column, True
+    return None, False
+
+
+def page(folder: Path, known: Facts, wanted: Wanted) -> Documents:
+    """The documents that are wanted, and how many there are in all."""
+    rows: list[DocumentRow] = []
+    total = 0
+    if known.labels:
+        limits, given = [], {}
+        if wanted.search:
+            limits.append(
+                "(contains(lower(text), lower($search)) OR contains(lower(pair), lower($search)))"
+            )
+            given["search"] = wanted.search
+        if wanted.predicted is not None:
+            limits.append("predicted = $predicted")
+            given["predicted"] = wanted.predicted
+        where = f"WHERE {' AND '.join(limits)}" if limits else ""
+        way = "DESC" if wanted.descending else "ASC"
+        end = f"{where} ORDER BY {quoted(wanted.sort)} {way} NULLS LAST, document"
+        with connected(folder) as connection:
+            [(total,)] = _named(connection, f"SELECT count(*) FROM documents {where}", given)
+            rows = _rows(connection, known, end, given, wanted)
+    return Documents(
+        total=total,
+        offset=wanted.offset,
+        rows=rows,
+        predicted=list(known.predicted),
+        kept=list(known.kept),
+        truth=known.truth,
+        surprise=known.surprise,
+    )
+
+
+def one(folder: Path, known: Facts, document: int) -> DocumentRow | None:
+    """One document as it stands in a list."""
+    if not known.labels:
+        return None
+    with connected(folder) as connection:
+        given = {"document": document}
+        found = _rows(connection, known, "WHERE document = $document", given, Wanted(limit=1))
+    return found[0] if found else None
+
+
+def _named(connection: Any, sql: str, given: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return list(connection.execute(sql, given or None).fetchall())
+
+
+def _rows(
+    connection: Any, known: Facts, end: str, given: dict[str, Any], wanted: Wanted
+) -> list[DocumentRow]:
+    """Rows of a question; surprise is told before anything is left out, for it may be a rank."""
+    begin = "1"
+    if wanted.search:
+        begin = f"greatest(strpos(lower(text), lower($search)) - {_BEFORE}, 1)"
+    kept = "".join(f", {quoted(name)}[:{_CELL}]" for name in known.kept)
+    truth, agrees, surprise = _surprise(known)
+    sql = f"""
+        WITH told AS (
+            SELECT *, {truth} AS place, {agrees} AS agrees, {surprise} AS surprise FROM documents
+        )
+        SELECT document, id, predicted, probability, r2, units, surprise, place, agrees,
+               substr(text, {begin}, {_SHOWN}), {begin} > 1,
+               length(text) >= {begin} + {_SHOWN}{kept}
+        FROM told {end} LIMIT $limit OFFSET $offset
+    """
+    own: dict[str, Any] = {"limit": wanted.limit, "offset": wanted.offset}
+    if known.truth is not None:
+        own["labels"] = list(known.labels)
+        if not known.numbered:
+            own["lower"] = [label.lower() for label in known.labels]
+    return [_row(row, known) for row in _named(connection, sql, given | own)]
+
+
+def _row(cells: tuple[Any, ...], known: Facts) -> DocumentRow:
+    document, own, predicted, chance, r2, units, surprise, place, agrees, *rest = cells
+    text, cut_before, cut_after, *kept = rest
+    line = " ".join(text.split())
+    return DocumentRow(
+        document=document,
+        id=own,
+        predicted=predicted,
+        probability=chance,
+        r2=r2,
+        units=units,
+        surprise=surprise,
+        truth=None if place is None else known.labels[place],
+        agrees=agrees,
+        text=f"{'…' if cut_before else ''}{line}{'…' if cut_after else ''}",
+        kept=dict(zip(known.kept, kept, strict=True)),
+    )
+
+
+def _surprise(known: Facts) -> tuple[str, str, str]:
+    """In SQL: the number of the data's label, whether it was predicted, and the surprise."""
+    if known.truth is None:
+        ranks = [
+            f"percent_rank() OVER (ORDER BY {column} DESC NULLS FIRST)"
+            for column, there in (("probability", known.sure), ("r2", known.measured))
+            if there
+        ]
+        mean = f"({' + '.join(ranks)}) / {len(ranks)}" if ranks else "CAST(NULL AS DOUBLE)"
+        return "CAST(NULL AS INTEGER)", "CAST(NULL AS BOOLEAN)", mean
+    column = quoted(known.truth)
+    if known.numbered:
+        truth = f"TRY_CAST({column} AS INTEGER)"
+    else:
+        truth = f"(list_position($lower, lower({column})) - 1)"
+    agrees = f"({truth} = list_position($labels, predicted) - 1)"
+    # Most documents agree, and need no look into what else is known of them.
+    surprise = (
+        f"CASE WHEN {agrees} THEN 1 - probability ELSE 1 - "
+        f"CAST(about -> 'output' -> 'probabilities' AS DOUBLE[])[{truth} + 1] END"
+    )
+    return truth, agrees, surprise
+
+
+def quoted(column: str) -> str:
+    """A column's name as SQL has it: quotes in it are doubled."""
+    return '"' + column.replace('"', '""') + '"'

@@ -1,0 +1,129 @@
+"""The page around the views: its controls, its style sheet and its script."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from html import escape
+
+from PIL import Image
+
+from piste.serve.offered_methods import METHODS_ABOUT
+from piste.serve.schemas import ModelAbout
+from piste.show.html import inline_figure, page_shell
+from piste.zoo.clothes import CLOTHES, draw_clothes
+
+_SHEETS = (
+    "parts.css", "page.css", "charts.css", "picture.css", "words.css", "serving.css",
+    "browsing.css",
+)  # fmt: skip
+_SCRIPTS = (
+    "piste.js", "colouring.js", "lighting.js", "selecting.js", "removing.js", "sorting.js",
+    "filtering.js", "listing.js", "browsing.js", "serving.js",
+)  # fmt: skip
+FIRST = ("slalom", "lime", "kernel_shap", "partition_shap", "integrated_gradients", "occlusion")
+"""Methods that are offered at once; the others on demand."""
+EXAMPLES = (
+    "A slow start, but a wonderful ending.",
+    "I expected another dull sequel. Instead it's a clever, warm and beautifully acted little "
+    "film, and the last half hour is simply perfect. The music isn't great, though.",
+    "Not bad, not bad at all: the plot is thin, but I was never bored.",
+)
+
+
+def _sheet() -> str:
+    return "\n".join(page_shell.asset(name) for name in _SHEETS) + inline_figure.colours()
+
+
+def _script() -> str:
+    return "\n".join(page_shell.asset(name) for name in _SCRIPTS)
+
+
+def _drawn(kind: str) -> tuple[bytes, str]:
+    buffer = io.BytesIO()
+    Image.fromarray(draw_clothes(kind).pixels).save(buffer, "PNG")
+    return buffer.getvalue(), "image/png"
+
+
+ASSETS: Mapping[str, Callable[[], tuple[str | bytes, str]]] = {
+    "piste.css": lambda: (_sheet(), "text/css"),
+    "piste.js": lambda: (_script(), "text/javascript"),
+    **{f"{kind}.png": partial(_drawn, kind) for kind in CLOTHES},
+}
+"""All files that the server gives away, by name: nothing is read by a path of a visitor's."""
+
+
+def page(models: Sequence[ModelAbout], results: Sequence[str]) -> str:
+    """The page before anything was asked."""
+    about = {
+        "models": [one.model_dump() for one in models],
+        "methods": dict(METHODS_ABOUT),
+        "first": list(FIRST),
+        "results": list(results),
+        "pictures": [f"assets/{kind}.png" for kind in CLOTHES],
+        "examples": list(EXAMPLES),
+    }
+    options = "".join(f"<option>{escape(one.name)}</option>" for one in models)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Piste</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="assets/piste.css">
+</head>
+<body>
+<header class="piste-top"><div><b>Piste</b>
+<span class="piste-claim">what each word says alone, and what it does in the text</span>
+<nav hidden><button type="button" data-tab="explain" aria-current="page">Explain</button><button
+type="button" data-tab="results">Results</button></nav></div></header>
+<form class="piste-form piste" autocomplete="off">
+<div class="piste-row1"><label>Model <select name="model">{options}</select></label>
+<span class="piste-labels piste-faint"></span></div>
+<div class="piste-texts">
+<label class="piste-hidden" for="piste-text">The text</label>
+<textarea id="piste-text" name="text" rows="4" dir="auto" placeholder="Type or paste a text …"
+></textarea>
+<details class="piste-plain"><summary>A second text, for models that read pairs</summary>
+<label class="piste-hidden" for="piste-pair">The second text</label>
+<textarea id="piste-pair" name="pair" rows="2" dir="auto"></textarea></details>
+<p class="piste-examples piste-faint">Try: </p></div>
+<div class="piste-drop" hidden tabindex="0" role="button"
+aria-label="Drop a picture here, paste one, or press Enter to choose a file">
+<img alt="" hidden><p>Drop a picture here, paste one, or click to choose a file.</p>
+<input type="file" accept="image/*" hidden>
+<p class="piste-samples piste-faint">Try: </p></div>
+<fieldset class="piste-choices piste-methods"><legend>Methods</legend></fieldset>
+<details class="piste-plain piste-more"><summary>More methods</summary>
+<fieldset class="piste-choices piste-methods"><legend class="piste-hidden">More methods</legend>
+</fieldset></details>
+<div class="piste-row2">
+<label>Cut into <select name="units"></select></label>
+<label>Explain <select name="target"></select></label>
+<label class="piste-budget">Budget <input type="range" name="samples" min="0" max="7" value="0">
+<output></output></label>
+</div>
+<div class="piste-row3"><button type="submit" class="piste-go">Explain</button>
+<span class="piste-faint piste-keys">or press Ctrl + Enter</span></div>
+</form>
+<div class="piste piste-working" hidden><p><span role="status"></span>
+<button type="button" class="piste-button">Cancel</button></p>
+<progress></progress></div>
+<p class="piste piste-problem" role="alert" hidden></p>
+<div class="piste piste-exports" hidden>
+<a class="piste-button" data-kind="html" download="explanation.html">Save as HTML</a>
+<a class="piste-button" data-kind="png" download="explanation.png">PNG</a>
+<a class="piste-button" data-kind="json" download="explanation.json">JSON</a>
+<button type="button" class="piste-button" data-kind="link">Copy link</button>
+<span role="status" class="piste-faint"></span></div>
+<main class="piste piste-result"></main>
+<section class="piste piste-results" hidden></section>
+<div class="piste-tip" role="tooltip" hidden></div>
+<script type="application/json" class="piste-about">{page_shell.as_json(about)}</script>
+<script src="assets/piste.js"></script>
+</body>
+</html>
+"""

@@ -1,0 +1,170 @@
+"""Scores of a picture's parts as colours: the scale, its key, and the pixels to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.errors import PisteError
+from piste.explanation import UNDIRECTED, Explanation
+from piste.image import Picture
+from piste.show import colours, score_terms, wording
+
+Floats = NDArray[np.float64]
+Pixels = NDArray[np.uint8]
+
+PALE = 0.38
+"""How much of its contrast a picture keeps under the colours, so that both can be read."""
+SMALL = 128
+"""Pictures narrower than this are enlarged without smoothing: their pixels are what was seen."""
+LARGEST = 1024
+"""Larger pictures are shown smaller: a page would hold megabytes that no screen can show."""
+_LUMA = np.array([0.299, 0.587, 0.114])
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where the colours of a score end, and whether its sign has a colour of its own."""
+
+    low: float
+    high: float
+    directed: bool
+    beyond: tuple[bool, bool] = (False, False)
+    """Whether some scores lie below the low end, above the high one."""
+
+    @staticmethod
+    def of(name: str, scores: Floats) -> Scale:
+        """As for texts where a score has a direction; else from the least to the most.
+
+        >>> Scale.of("value", np.array([1.0, -2.0]))
+        Scale(low=-2.0, high=2.0, directed=True, beyond=(False, False))
+        >>> Scale.of("sensitivity", np.array([1.0, 3.0])).low
+        0.0
+        """
+        known = scores[np.isfinite(scores)]
+        if not known.size:
+            known = np.zeros(1)
+        least, most = float(known.min()), float(known.max())
+        directed = name not in UNDIRECTED
+        if directed:
+            high = colours.scale(known)
+            low = -high
+        else:
+            low, high = 0.0, most
+            if least < 0:
+                low = float(np.quantile(known, 1 - colours.CLIP, method="lower"))
+                high = float(np.quantile(known, colours.CLIP, method="higher"))
+        return Scale(low, high, directed, (least < low, most > high))
+
+    def strengths(self, scores: Floats) -> Floats:
+        """Scores as strengths, −1 … 1 or 0 … 1; unknown ones are 0."""
+        numbers = np.nan_to_num(np.asarray(scores, dtype=np.float64))
+        if self.directed:
+            return np.clip(numbers / self.high, -1.0, 1.0)
+        if self.high <= self.low:
+            return np.zeros(numbers.shape)  # all alike: none stands out
+        return np.clip((numbers - self.low) / (self.high - self.low), 0.0, 1.0)
+
+    def marks(self, places: int) -> list[tuple[float, str]]:
+        """Numbers for a key, each with its place between the two ends (0 … 1)."""
+        if self.high <= self.low:
+            return [(0.5, f"all {wording.number(self.low, places)}")]
+        below, above = (sign if over else "" for sign, over in zip("≤≥", self.beyond, strict=True))
+        ends = [
+            (0.0, f"{below} {wording.number(self.low, places)}".strip()),
+            (1.0, f"{above} {wording.number(self.high, places)}".strip()),
+        ]
+        zero = -self.low / (self.high - self.low)
+        # A zero that stands too near to an end would be written over it.
+        return [ends[0], (zero, "0"), ends[1]] if 0.2 < zero < 0.8 else ends
+
+    def ramp(self, steps: int = 96) -> Pixels:
+        """The scale's colours from end to end on the palest ground, steps × 3."""
+        shares = np.linspace(-1.0 if self.directed else 0.0, 1.0, steps)
+        white = np.full((1, steps, 3), 255, dtype=np.uint8)
+        return tinted(white, shares[None, :], self.directed)[0]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """One score of all parts of a picture, ready to be painted."""
+
+    name: str
+    scores: Floats
+    strengths: Floats
+    scale: Scale
+    ends: tuple[str, str]
+    """What the high and the low end of the scale mean."""
+    places: int
+
+    @staticmethod
+    def of(e: Explanation, name: str | None = None, label: str | int | None = None) -> Heat:
+        """A score (default: the one that ranks), of one class where each has its own."""
+        chosen = name or e.ranking
+        scores = e.score(chosen, label)
+        scale = Scale.of(chosen, scores)
+        return Heat(
+            name=chosen,
+            scores=scores,
+            strengths=scale.strengths(scores),
+            scale=scale,
+            ends=score_terms.scale_ends(e, chosen, label),
+            places=wording.digits(scores),
+        )
+
+    @property
+    def marks(self) -> list[tuple[float, str]]:
+        return self.scale.marks(self.places)
+
+    def css(self, unit: int) -> str:
+        """A unit's translucent colour."""
+        return colours.css(float(self.strengths[unit]), self.scale.directed)
+
+
+def picture_of(e: Explanation) -> Picture:
+    """The picture an explanation is of, cut into units, and no larger than a screen shows."""
+    picture = e.input
+    if not isinstance(picture, Picture) or picture.areas is None:
+        raise PisteError("A heat map needs a picture that was explained, but a text was.")
+    factor = -(-max(picture.width, picture.height) // LARGEST)
+    if factor < 2:
+        return picture
+    pixels = np.asarray(picture.image().reduce(factor))
+    return replace(picture, pixels=pixels, areas=picture.areas[::factor, ::factor])
+
+
+def named(e: Explanation) -> str:
+    """The picture's name and its full size in words."""
+    picture = e.input
+    assert isinstance(picture, Picture)  # :func:`picture_of` refused others
+    return f"{picture.name}, {picture.width} × {picture.height} pixels as the model sees it"
+
+
+def areas_of(picture: Picture) -> NDArray[np.int32]:
+    """The unit of every pixel."""
+    assert picture.areas is not None  # :func:`picture_of` refused others
+    return picture.areas
+
+
+def paled(picture: Picture) -> Pixels:
+    """The picture in light greys (height × width), on which colours can be laid."""
+    greys = picture.pixels @ _LUMA
+    return np.round(255 - PALE * (255 - greys)).astype(np.uint8)
+
+
+def tinted(ground: Pixels, strengths: Floats, directed: bool) -> Pixels:
+    """Colours of strengths (height × width) laid over a ground (… × 3); NaN leaves it bare."""
+    known = np.nan_to_num(strengths)
+    share = np.minimum(colours.STRONGEST * np.abs(known), 1.0)[..., None]
+    up, down = (np.array(colours.hue(sign, directed)) for sign in (1.0, -1.0))
+    hues = np.where(known[..., None] >= 0, up, down)
+    return np.round(share * hues + (1 - share) * ground).astype(np.uint8)
+
+
+def painted(e: Explanation, heat: Heat) -> Pixels:
+    """The heat map itself: height × width × 3."""
+    picture = picture_of(e)
+    ground = np.repeat(paled(picture)[:, :, None], 3, axis=2)
+    return tinted(ground, picture.painted(heat.strengths), heat.scale.directed)

@@ -1,0 +1,1 @@
+"""Standalone pages and their parts."""

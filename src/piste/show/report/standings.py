@@ -1,0 +1,226 @@
+"""Who is best at what, in words: never more than the paired intervals show."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from piste.evaluation.bootstrap import differences
+from piste.evaluation.results import Difference, Interval, Results
+from piste.show import metric_labels
+from piste.show.method_colours import family
+
+Summary = dict[tuple[str, str], Interval]
+
+MAIN = ("aopc", "insertion", "r2_all", "mse_few")
+"""The figures a verdict is made of, where they were measured."""
+COSTS = ("seconds", "calls")
+_BY_SIZE = re.compile(r"mse_\d+")
+_MOST_MAIN = 4
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One figure: the method with the best average, and the others by their difference to it.
+
+    A method that refused some examples has an average over the others only: it is not called
+    best where another is clearly better on the examples both have.
+    """
+
+    figure: str
+    best: str
+    level: tuple[str, ...]
+    """No clear difference to the best."""
+    behind: tuple[str, ...]
+    """Clearly worse than the best: the paired interval leaves zero out."""
+
+
+def table_figures(results: Results) -> list[str]:
+    """The figures that deserve a column, the main ones first and the costs last.
+
+    The errors by number of removed units have none: they are a curve.
+    """
+    names = [name for name in results.figures if not _BY_SIZE.fullmatch(name)]
+    ranks = {name: place - len(MAIN) for place, name in enumerate(MAIN)} | dict.fromkeys(COSTS, 1)
+    return sorted(names, key=lambda name: ranks.get(name, 0))
+
+
+def main_figures(results: Results, found: Summary) -> list[str]:
+    """The figures a verdict is made of: the usual ones, or else the first that have a direction."""
+    there = {figure for _, figure in found}
+    usual = [name for name in MAIN if name in there and name in results.figures]
+    if usual:
+        return usual
+    return [
+        name
+        for name in table_figures(results)
+        if name in there and name not in COSTS and results.figures[name].better != "neither"
+    ][:_MOST_MAIN]
+
+
+def sign(results: Results, figure: str) -> int:
+    """1 where higher is better, −1 where lower is, 0 where neither."""
+    return {"higher": 1, "lower": -1, "neither": 0}[results.figures[figure].better]
+
+
+def ranked(results: Results, found: Summary, figure: str) -> list[str]:
+    """Methods that have a figure, the best first (the highest, if neither way is good)."""
+    way = sign(results, figure) or 1
+    there = [
+        method
+        for method in results.methods
+        if (method, figure) in found and not math.isnan(found[method, figure].centre)
+    ]
+    return sorted(there, key=lambda method: -way * found[method, figure].centre)
+
+
+def standing(results: Results, found: Summary, figure: str) -> Standing | None:
+    """How the methods stand in a figure; None without numbers or a good direction."""
+    order = ranked(results, found, figure)
+    if not order or not sign(results, figure):
+        return None
+    best = next((method for method in order if not _beaten(results, figure, method)), order[0])
+    order.remove(best)
+    behind = {
+        one.method for one in differences(results, figure, best) if verdict(results, one) == "worse"
+    }
+    return Standing(
+        figure,
+        best,
+        tuple(method for method in order if method not in behind),
+        tuple(method for method in order if method in behind),
+    )
+
+
+def _beaten(results: Results, figure: str, method: str) -> bool:
+    against = differences(results, figure, method)
+    return any(verdict(results, one) == "better" for one in against)
+
+
+def verdict(results: Results, one: Difference) -> str:
+    """Whether the method is better or worse than the other, or there is no clear difference."""
+    way = sign(results, one.figure)
+    if not one.clear or not way:
+        return "no clear difference"
+    return "better" if way * one.interval.centre > 0 else "worse"
+
+
+def reference(results: Results) -> str | None:
+    """The method others are compared to: the one in the settings, SLALOM, or the first."""
+    wanted = results.settings.get("reference")
+    slaloms = [method for method in results.methods if family(method) == "slalom"]
+    choices = [wanted, "slalom", *slaloms, *results.methods]
+    return next((method for method in choices if method in results.methods), None)
+
+
+def headline(standings: Sequence[Standing]) -> str:
+    """The verdict in one line."""
+    compared = [one for one in standings if one.level or one.behind]
+    if not standings:
+        return "Nothing could be measured"
+    if not compared:
+        return f"{standings[0].best} was measured alone"
+    winners = {one.best for one in compared if not one.level}
+    alone = [one for one in compared if not one.level]
+    if len(winners) == 1 and len(alone) == len(compared):
+        return f"{compared[0].best} is clearly the most faithful"
+    ahead = [{one.best, *one.level} for one in compared]
+    always = [
+        method
+        for method in (compared[0].best, *compared[0].level)
+        if all(method in a for a in ahead)
+    ]
+    if len(always) == 1:
+        return f"{always[0]} leads, or is level with the leader, in all {len(compared)} figures"
+    if always:
+        return f"No clear winner: {listing(always)} share the lead"
+    return "No method is best at everything"
+
+
+def sentences(results: Results, found: Summary, standings: Sequence[Standing]) -> list[str]:
+    """One sentence per figure, and a warning about methods no better than a control."""
+    lines = []
+    for one in standings:
+        interval = found[one.best, one.figure]
+        number = number_with_bounds(interval, places(found, one.figure))
+        skill = _skill(results, one.figure)
+        name = metric_labels.title(one.figure)
+        if not one.level and not one.behind:
+            lines.append(f"{one.best} has a {name} of {number}; nothing to compare it with.")
+        elif not one.level:
+            lines.append(f"{one.best} is clearly best at {skill}: {name} {number}.")
+        elif len(one.level) > 4 and not one.behind:
+            lines.append(
+                f"No clear differences in {skill}; {one.best} has the best average, {name} "
+                f"{number}."
+            )
+        else:
+            lines.append(
+                f"{one.best} has the best average at {skill}, {name} {number}, without a clear "
+                f"difference to {listing(one.level)}."
+            )
+    return [*lines, *_no_better_than_controls(results, found, standings)]
+
+
+def _no_better_than_controls(
+    results: Results, found: Summary, standings: Sequence[Standing]
+) -> list[str]:
+    """Methods that some control is level with, or better than, figure by figure."""
+    lines = []
+    controls = [method for method in results.methods if family(method) == "control"]
+    others = [method for method in results.methods if method not in controls]
+    for one in standings:
+        weak: set[str] = set()
+        for control in controls:
+            if (control, one.figure) in found:
+                against = differences(results, one.figure, control)
+                weak |= {each.method for each in against if verdict(results, each) != "better"}
+        named = [method for method in others if method in weak and (method, one.figure) in found]
+        if named:
+            does = "doesn't" if len(named) == 1 else "don't"
+            lines.append(
+                f"By {metric_labels.title(one.figure)}, {listing(named)} {does} clearly beat the "
+                f"control{'s' if len(controls) > 1 else ''} {listing(controls)}."
+            )
+    return lines
+
+
+def listing(names: Sequence[str], most: int = 6) -> str:
+    """Names as in a sentence.
+
+    >>> listing(["a", "b", "c"]), listing(["a"])
+    ('a, b and c', 'a')
+    """
+    shown = [*names[:most], f"{len(names) - most} others"] if len(names) > most + 1 else list(names)
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+
+
+def bounds(interval: Interval, rule: metric_labels.Places) -> str:
+    """``0.85 to 0.90``; nothing where the bounds are unknown."""
+    if math.isnan(interval.low) or math.isnan(interval.high):
+        return ""
+    return (
+        f"{metric_labels.shown(interval.low, rule)} to {metric_labels.shown(interval.high, rule)}"
+    )
+
+
+def number_with_bounds(interval: Interval, rule: metric_labels.Places) -> str:
+    """``0.88 (0.85 to 0.90)``; the number alone where the bounds are unknown."""
+    centre, spread = metric_labels.shown(interval.centre, rule), bounds(interval, rule)
+    return f"{centre} ({spread})" if spread else centre
+
+
+def places(found: Summary, figure: str) -> metric_labels.Places:
+    """How the averages of a figure are written, so that they can be told apart."""
+    return metric_labels.places(
+        figure, [one.centre for (_, name), one in found.items() if name == figure]
+    )
+
+
+def _skill(results: Results, figure: str) -> str:
+    known = metric_labels.MEASURES.get(figure)
+    return (
+        known.skill if known else f"{metric_labels.title(figure)} ({results.figures[figure].about})"
+    )

@@ -1,0 +1,158 @@
+"""Explanations of one input by several methods, side by side: terminal and figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from piste.show import metric_labels, wording
+from piste.show.alignment import SCALED, SideBySide
+from piste.show.figures import comparison_figure
+from piste.show.figures.canvas import format_of, save
+from piste.show.heat_colours import Heat, picture_of
+from piste.show.terminal import image_blocks
+from piste.show.terminal.capabilities import Look, printable
+from piste.show.terminal.explanation_text import MOST_UNITS, highlighted, legend, summary_line
+from piste.show.text_pieces import texts
+
+ROWS = 14
+_LEAST_UNITS = 60
+"""So much of a text is always shown, however many methods there are."""
+
+
+def render(sides: SideBySide) -> RenderableType:
+    """Verdicts, the input as every method sees it, and the strongest units, for a terminal."""
+    return _Report(sides)
+
+
+def plot(sides: SideBySide, path: str | Path | None = None) -> Figure:
+    """The text or the picture once per method, with its scores; saved if a path is given."""
+    if path is not None:
+        format_of(path)  # refused before the work
+    figure = comparison_figure.draw(sides)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Report:
+    """Rendered late, when the console's width and colours are known."""
+
+    sides: SideBySide
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        sides, look = self.sides, Look.of(console)
+        first = sides.first
+        yield summary_line(first)
+        yield Text(sides.verdict())
+        yield Text(f"explained: {wording.explained(first)}", style="dim")
+        for warning in wording.input_warnings(first):
+            yield Text(f"Note: {warning}", style="bold yellow")
+        yield ""
+        yield from _pictures(sides, look, options)
+        most = max(MOST_UNITS // len(sides.explanations), _LEAST_UNITS)
+        for e in [] if wording.of_picture(first) else sides.explanations:
+            yield Text.assemble((e.method, "bold"), (f"  {sides.badge(e)}", "dim"))
+            for pieces in texts(e):
+                yield Padding(highlighted(e, pieces, look, most), (0, 2, 1, 2))
+        if not wording.of_picture(first):
+            yield Padding(legend(first, "every method's own ranking", look), (0, 2))
+            yield ""
+        for chunk in _chunks(sides.methods, options.max_width):
+            yield _units(sides, chunk, look)
+            yield ""
+        yield Text(SCALED, style="dim")
+        yield ""
+        yield _verdicts(sides, options.max_width)
+        for words in sides.left_out:
+            yield Text(words, style="dim")
+
+
+def _pictures(sides: SideBySide, look: Look, options: ConsoleOptions) -> RenderResult:
+    """One heat map per method, as many side by side as fit, then their keys; none of a text."""
+    if not wording.of_picture(sides.first):
+        return
+    room = options.max_width - 4
+    heats = [Heat.of(e) for e in sides.explanations]
+    boards = [
+        image_blocks.board(e, heat, look, options, room)
+        for e, heat in zip(sides.explanations, heats, strict=True)
+    ]
+    titles = [f"{e.method}\n{sides.badge(e)}" for e in sides.explanations]
+    if not image_blocks.signs_only(look, options):
+        picture = picture_of(sides.first)
+        titles.insert(0, f"{printable(picture.name)}\nthe picture itself")
+        boards.insert(0, image_blocks.plain_board(picture, image_blocks.columns(sides.first, room)))
+    for table in image_blocks.rows(titles, boards, room):
+        yield Padding(table, (0, 2, 1, 2))
+    if image_blocks.signs_only(look, options):
+        # Methods differ in their numbers, not in what their signs mean.
+        keys = dict.fromkeys(image_blocks.sign_key(heat, numbered=False) for heat in heats)
+        yield Padding(Text("\n".join(keys), style="dim"), (0, 2, 1, 2))
+    else:
+        named = zip(heats, sides.methods, strict=True)
+        keyed = [replace(heat, name=method) for heat, method in named]
+        yield Padding(image_blocks.keys(keyed), (0, 2, 1, 2))
+
+
+def _heading(method: str) -> str:
+    """A method's name as a narrow heading: it breaks behind underscores."""
+    return method.replace("_", "_\n")
+
+
+def _chunks(methods: list[str], width: int) -> list[list[str]]:
+    """Methods cut into tables that fit the width, as even as they can be."""
+    widest = max(len(part) for method in methods for part in _heading(method).split("\n"))
+    fit = max((width - 24) // (max(widest, 5) + 2), 1)
+    count = -(-len(methods) // fit)
+    size = -(-len(methods) // count)
+    return [methods[start : start + size] for start in range(0, len(methods), size)]
+
+
+def _quiet() -> Table:
+    return Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+
+
+def _units(sides: SideBySide, methods: list[str], look: Look) -> Table:
+    """The strongest units with their scaled scores, coloured as the text is."""
+    table = _quiet()
+    table.add_column(
+        wording.part(sides.first), overflow="ellipsis", no_wrap=True, max_width=22, min_width=6
+    )
+    for method in methods:
+        table.add_column(_heading(method), justify="right", vertical="bottom")
+    rows = [sides.methods.index(method) for method in methods]
+    for index in sides.strongest(ROWS):
+        kind = sides.kinds[index]
+        cells = []
+        for row in rows:
+            value = float(sides.scaled[row, kind.first])
+            cells.append(Text(f" {wording.number(value)} ", style=look.style(np.nan_to_num(value))))
+        table.add_row(Text(printable(kind.title)), *cells)
+    return table
+
+
+def _verdicts(sides: SideBySide, width: int) -> Table:
+    """What was measured of every method, the best of each column in bold."""
+    table = _quiet()
+    table.add_column("method", no_wrap=True, overflow="ellipsis")
+    names = sides.known_figures()
+    short = width < 24 + 17 * len(names)
+    for name in names:
+        title = metric_labels.title(name)
+        table.add_column(title.replace(" ", "\n") if short else title, justify="right")
+    for e in sides.explanations:
+        cells = [
+            Text(sides.shown(e.method, name), "bold" if e.method in sides.best(name) else "")
+            for name in names
+        ]
+        table.add_row(Text(e.method), *cells)
+    return table

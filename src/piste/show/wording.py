@@ -1,0 +1,348 @@
+"""An explanation put into words and pieces, shared by terminal, figures and pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piste.errors import PisteError
+from piste.explanation import UNDIRECTED, Explanation
+from piste.image import Picture
+from piste.subject import Unit
+from piste.surrogates import MeanSurrogate
+
+Floats = NDArray[np.float64]
+
+
+def of_picture(e: Explanation) -> bool:
+    """Whether a picture was explained, not a text."""
+    return isinstance(e.input, Picture)
+
+
+def what(e: Explanation) -> str:
+    """What was explained, as a noun."""
+    return "picture" if of_picture(e) else "text"
+
+
+def part(e: Explanation) -> str:
+    """A unit as a noun: a picture has parts, a text words, tokens, sentences or units."""
+    if of_picture(e):
+        return "part"
+    named = input_notes(e).get("units")
+    return str(named)[:-1] if named in ("words", "tokens", "sentences") else "unit"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Units with the same text and the same scores, shown as one."""
+
+    name: str
+    units: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        return self.units[0]
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ×{len(self.units)}" if len(self.units) > 1 else self.name
+
+
+def kinds(e: Explanation) -> list[Kind]:
+    """Units grouped by text (upper or lower case) and scores, in order of appearance."""
+    return grouped(e.units, list(e.scores.values()))
+
+
+def grouped(all_units: Sequence[Unit], scores: Sequence[Floats]) -> list[Kind]:
+    """Units of the same text and the same scores as one kind; ``scores`` may be of any method.
+
+    Where a word has several kinds, each is numbered by its place among the word's occurrences.
+    """
+    columns = [np.reshape(array, (len(all_units), -1)) for array in scores]
+    rows = np.round(np.concatenate(columns, axis=1), 9) + 0.0  # −0 and 0 are one
+    groups: dict[tuple[str, bytes], list[int]] = {}
+    for index, unit in enumerate(all_units):
+        groups.setdefault((unit.text.strip().casefold(), rows[index].tobytes()), []).append(index)
+    several = Counter(word for word, _ in groups)
+    places: Counter[str] = Counter()
+    numbers = []
+    for unit in all_units:
+        word = unit.text.strip().casefold()
+        places[word] += 1
+        numbers.append(f" #{places[word]}" if several[word] > 1 else "")
+    return [
+        Kind(_commonest([all_units[i].text for i in units]) + numbers[units[0]], tuple(units))
+        for units in groups.values()
+    ]
+
+
+def _commonest(forms: list[str]) -> str:
+    return short(max(forms, key=forms.count))
+
+
+def short(text: str, limit: int = 28) -> str:
+    """A unit's text as a name: on one line, shortened, never empty."""
+    line = " ".join(text.split()) or repr(text).strip("'")
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def by_size(scores: Floats) -> list[int]:
+    """Indices from the largest |score| to the smallest, unknown ones last."""
+    sizes = np.where(np.isfinite(scores), np.abs(scores), -1.0)
+    return [int(index) for index in np.argsort(-sizes, kind="stable")]
+
+
+def digits(scores: Floats) -> int:
+    """Decimal places that tell the scores of a column apart: small scores need more.
+
+    >>> digits(np.array([3.0, -0.1])), digits(np.array([0.03, 0.01]))
+    (2, 3)
+    """
+    sizes = np.abs(scores[np.isfinite(scores)])
+    most = float(sizes.max(initial=0))
+    if most == 0:
+        return 2
+    return int(np.clip(2 - np.floor(np.log10(most / 0.3)), 0 if most >= 1000 else 2, 9))
+
+
+def number(value: float, places: int = 2) -> str:
+    """A signed number with a real minus; an unknown one is a dash."""
+    if not np.isfinite(value):
+        return "–" if np.isnan(value) else ("∞" if value > 0 else "−∞")
+    shown = f"{value:+.{places}f}"
+    return shown.replace("-", "−") if float(shown) else f"{0:.{places}f}"
+
+
+def with_error(value: float, error: float, places: int = 2) -> str:
+    """``+1.20 ± 0.10``; nothing after the number where the method has no error."""
+    if np.isnan(error):
+        return number(value, places)
+    return f"{number(value, places)} ± {number(error, places).lstrip('+')}"
+
+
+def percent(probability: float) -> str:
+    """A probability as a reader wants it, never rounded to a certainty it isn't."""
+    if 0.9995 <= probability < 1:
+        return "> 99.9 %"
+    if 0 < probability < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * probability:.1f} %"
+
+
+def shown_class(e: Explanation, label: str | int | None = None) -> str | None:
+    """The class whose scores are shown if every class has its own, else None."""
+    if all(array.ndim == 1 for array in e.scores.values()):
+        if label is not None:
+            raise PisteError(
+                f"label={label!r} was given, but this explanation has one set of scores, for "
+                f"{e.target.name}: leave label out, or explain with target='all'."
+            )
+        return None
+    if label is None:
+        return e.output.label
+    e.score(label=label)  # refuses a class that isn't there
+    return e.output.labels[label] if isinstance(label, int) else label
+
+
+def sides(e: Explanation, label: str | int | None = None) -> tuple[str, str]:
+    """What positive and negative scores mean, for legends."""
+    target, labels = e.target, e.output.labels
+    if target.kind == "margin" and len(target.indices) == 2:
+        a, b = (labels[index] for index in target.indices)
+        return f"speaks for {a}", f"speaks for {b}"
+    known = shown_class(e, label)
+    if known is None and target.kind == "class":
+        known = labels[target.indices[0]]
+    if known is None and target.kind == "output" and e.output.probabilities is not None:
+        known = labels[target.indices[0]]
+    if known is not None:
+        return f"speaks for {known}", f"speaks against {known}"
+    return f"raises {target.name}", f"lowers {target.name}"
+
+
+def prediction(e: Explanation) -> str:
+    """The model's answer: a class with its probability, or the number of a regression."""
+    chance = e.output.probability
+    if chance is not None:
+        return f"{e.output.label} ({percent(chance)})"
+    return ", ".join(
+        f"{label} = {number(value)}"
+        for label, value in zip(e.output.labels, e.output.logits, strict=True)
+    )
+
+
+def explained(e: Explanation) -> str:
+    """The target with the model's number for the whole input."""
+    value = e.output.value
+    if isinstance(value, tuple):
+        return f"{e.target.name}; scores shown for {shown_class(e) or e.output.label}"
+    return f"{e.target.name} = {number(value)}"
+
+
+def input_notes(e: Explanation) -> dict[str, object]:
+    """What was done to the input, as the classifier noted it."""
+    notes = e.settings.get("input")
+    return dict(notes) if isinstance(notes, dict) else {}
+
+
+def input_warnings(e: Explanation) -> Iterator[str]:
+    """What was done to the input that the reader didn't ask for: the same for every method."""
+    notes = input_notes(e)
+    if notes.get("instead"):
+        said = str(notes["instead"])
+        yield f"{said[:1].upper()}{said[1:]}."
+    if notes.get("long") == "truncate":
+        count = notes.get("truncated_tokens")
+        lost = f"its last {count} tokens were" if count else "its end was"
+        yield f"The text was too long for the model: {lost} cut off, neither read nor explained."
+    elif notes.get("long") == "windows":
+        yield "The text was too long for the model: it was read in windows, answers are averaged."
+
+
+def warnings(e: Explanation) -> Iterator[str]:
+    """Sentences a reader must not miss: what was cut, what wasn't asked, what can't be trusted."""
+    yield from input_warnings(e)
+    asked = e.errors.get(e.ranking)
+    unknown = 0 if asked is None else int(np.isinf(asked.reshape(len(e.units), -1)).any(1).sum())
+    if unknown:
+        every = f"{len(e.units)} {part(e)}s"
+        yield f"Nothing was asked about {unknown} of {every}: give more samples."
+    if e.fidelity.r2 < 0.5:
+        yield "The explanation predicts the model badly: do not rely on its scores."
+    if isinstance(e.surrogate, MeanSurrogate):
+        yield (
+            "An older version of Piste made this result: its values are not on the scale of the "
+            "answers. Explain again for those that are."
+        )
+
+
+# -- the summary -------------------------------------------------------------------------------
+
+MOST_FOR, MOST_AGAINST = 3, 2
+"""Names in a summary."""
+_LEAST = 0.1
+"""Share of the strongest score below which a unit is not named."""
+_HOW_WELL = {
+    "very good": "Predicts the model very well",
+    "good": "Predicts the model well",
+    "fair": "Predicts the model fairly well",
+    "poor": "Predicts the model poorly",
+    "unusable": "Does not predict the model",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An explanation in two lines: the answer with its reasons, and how far to trust them."""
+
+    answer: str
+    pieces: tuple[tuple[str, bool], ...]
+    """The reasons, piece by piece; true for the names of units."""
+    trust: str
+
+    @property
+    def reasons(self) -> str:
+        return "".join(words for words, _ in self.pieces)
+
+    @property
+    def line(self) -> str:
+        return f"{self.answer}: {self.reasons}"
+
+
+def summary(e: Explanation, label: str | int | None = None) -> Summary:
+    """What the model says, mostly because of which units, how well that is known, at what cost.
+
+    Units are named whose ranking score is strong and stands out from 0 by two standard errors.
+    """
+    chance = e.output.probability
+    answer = prediction(e) if chance is None else f"{e.output.label}, {percent(chance)}"
+    return Summary(answer, tuple(_reasons(e, label)), _trust(e))
+
+
+def clear(scores: Floats, errors: Floats) -> NDArray[np.bool_]:
+    """Scores that differ from 0 by two standard errors, as far as errors are known."""
+    known = np.where(np.isnan(errors), 0.0, errors)
+    return np.asarray(np.isfinite(scores) & (np.abs(scores) > 2 * known))
+
+
+def _reasons(e: Explanation, label: str | int | None) -> Iterator[tuple[str, bool]]:
+    found, scores = kinds(e), e.score(None, label)
+    strong = clear(scores, e.error(None, label))
+    strong &= np.abs(scores) >= _LEAST * np.abs(scores[strong]).max(initial=0.0)
+    order = [found[i] for i in by_size(scores[[kind.first for kind in found]])]
+    order = [kind for kind in order if strong[kind.first]]
+    if e.ranking in UNDIRECTED:
+        if not order:
+            yield f"no {part(e)} stands out.", False
+            return
+        yield "the answer reacts most to ", False
+        yield from _listed(e, order[:MOST_FOR])
+        yield ".", False
+        return
+    leads, sign = _leads(e, label)
+    up = [kind for kind in order if sign * scores[kind.first] > 0][:MOST_FOR]
+    down = [kind for kind in order if sign * scores[kind.first] < 0][:MOST_AGAINST]
+    if not up:
+        yield f"no single {part(e)} stands out{' for it' if down else ''}", False
+    else:
+        yield leads[0], False
+        yield from _listed(e, up)
+    if down:
+        yield f"; {leads[1]}", False
+        yield from _listed(e, down)
+    yield ".", False
+
+
+def _leads(e: Explanation, label: str | int | None) -> tuple[tuple[str, str], int]:
+    """Words before the units for and against the model's answer, and the sign of the former."""
+    target, said = e.target, e.output.label
+    because = "mostly because of "
+    if target.kind == "margin" and len(target.indices) == 2:
+        a, b = (e.output.labels[index] for index in target.indices)
+        if said == b:
+            return (because, f"for {a} "), -1
+        return (because if said == a else f"for {a} mostly ", f"for {b} "), 1
+    known = shown_class(e, label)
+    if known is None and e.output.probabilities is not None and target.kind in ("class", "output"):
+        known = e.output.labels[target.indices[0]]
+    if known is None:
+        name = "" if e.output.probabilities is None else f"{target.name} is "
+        return (f"{name}raised mostly by ", "lowered by "), 1
+    if known == said:
+        return (because, "against it "), 1
+    if target.kind == "class" and len(e.output.labels) == 2:
+        return (because, "against it "), -1
+    return (f"for {known} speak mostly ", "against it "), 1
+
+
+def _listed(e: Explanation, some: Sequence[Kind]) -> Iterator[tuple[str, bool]]:
+    for place, kind in enumerate(some):
+        if place:
+            yield ", ", False
+        # Names with other signs than letters would run into the sentence.
+        yield (kind.title if kind.name.replace("'", "").isalnum() else f"“{kind.title}”"), True
+
+
+def _trust(e: Explanation) -> str:
+    fidelity, noun = e.fidelity, part(e)
+    asked = f"{e.calls:,} question{'' if e.calls == 1 else 's'}"
+    if np.isfinite(e.cost):
+        passes = max(round(e.cost), 1)
+        asked += f", the cost of {passes:,} full pass{'' if passes == 1 else 'es'}"
+    if not np.isfinite(fidelity.r2):
+        return f"Not measured: too few questions were left to check the explanation with; {asked}."
+    where = f"{what(e)}s with {noun}s removed"
+    if e.settings.get("sampler") == "short" or e.settings.get("solver") == "analytic":
+        where = f"short {what(e)}s of a few of its {noun}s"
+    parts = {f"single {noun}s": fidelity.single, "few": fidelity.few, "many": fidelity.many}
+    known = [f"{name} {_plain(r2)}" for name, r2 in parts.items() if np.isfinite(r2)]
+    apart = f" ({', '.join(known)})" if known else ""
+    return f"{_HOW_WELL[fidelity.words]} on {where}: R² {_plain(fidelity.r2)}{apart}; {asked}."
+
+
+def _plain(value: float) -> str:
+    return number(value).lstrip("+")

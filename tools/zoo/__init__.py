@@ -1,0 +1,1 @@
+"""Training of the bundled models: ``python -m tools.zoo.train``."""
