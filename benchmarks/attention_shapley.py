@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import piste
@@ -36,8 +35,8 @@ from piste.methods.attention_games import (
 )
 from piste.methods.attention_shapley import AttentionShapley
 from piste.target import resolve
+from piste.types import Floats
 
-Floats = NDArray[np.float64]
 _MOST_ENUMERATED = 15
 
 

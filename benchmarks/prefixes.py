@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import GPT2Config, GPT2ForSequenceClassification
 
 import piste
@@ -30,9 +29,9 @@ from piste.classifiers.text.prefix_plan import Group, share
 from piste.classifiers.text.prefix_sharing import PrefixRunner
 from piste.slalom import sampling
 from piste.subject import Question
+from piste.types import Floats, Ints
 
-Indices = NDArray[np.int64]
-Step = tuple[Indices, Callable[[], NDArray[np.float64]]]
+Step = tuple[Ints, Callable[[], Floats]]
 
 
 def runner_of(classifier: TextClassifier) -> PrefixRunner:
@@ -41,7 +40,7 @@ def runner_of(classifier: TextClassifier) -> PrefixRunner:
     return PrefixRunner(classifier.model, types="token_type_ids" in names)
 
 
-def question_sets(n: int, count: int) -> dict[str, list[Indices]]:
+def question_sets(n: int, count: int) -> dict[str, list[Ints]]:
     """What explanations ask about n units, by name."""
     rng = np.random.default_rng(0)
     whole = np.arange(n)
@@ -69,8 +68,8 @@ def by_length(questions: list[Question], budget: int) -> list[list[Question]]:
 class Measured:
     """One set of questions asked three ways: processor seconds and tokens of each."""
 
-    seconds: NDArray[np.float64]
-    tokens: NDArray[np.int64]
+    seconds: Floats
+    tokens: Ints
     planning: float
     difference: float
 
@@ -113,11 +112,11 @@ def measure(
     return Measured(seconds, np.array(sums), planning, difference)
 
 
-def _shared(runner: PrefixRunner, group: Group, rows: list[Indices]) -> NDArray[np.float64]:
+def _shared(runner: PrefixRunner, group: Group, rows: list[Ints]) -> Floats:
     return runner.answer(group, rows).double().numpy()
 
 
-def theory(rows: list[Indices]) -> float:
+def theory(rows: list[Ints]) -> float:
     """The share of tokens that stand in a beginning which another row has too."""
     ordered = sorted(row.tolist() for row in rows)
     known = 0

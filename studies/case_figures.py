@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from piste.show.figures import dot_labels
 from piste.show.figures.canvas import FAINT, RULE, panels
+from piste.types import Floats
 from studies.planting import CONTROL, METHODS, SHORTCUT, WORDS, Case
-
-Floats = NDArray[np.float64]
 
 _COLOURS = {SHORTCUT: "#c8501e", CONTROL: "#2f6db3"}
 _LABELLED = 12

@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 import piste
 from piste.classifiers import Classifier
 from piste.errors import need
 from piste.evaluation import Example, read_data
+from piste.types import Floats, Ints
 from studies.base import Findings, Study, Work, shown
 from studies.judged import draw, judge, lead, table, verdict
 from studies.reviews import LABELS, balanced, made_up
@@ -110,7 +110,7 @@ def train_network(
         )
         _learn(network, weights, labels, np.random.default_rng(seed))
 
-    def logits(texts: Sequence[str]) -> NDArray[np.float64]:
+    def logits(texts: Sequence[str]) -> Floats:
         rows = torch.from_numpy(counter.transform(texts).astype(np.float32).toarray())
         with torch.no_grad():
             return np.asarray(network(rows).numpy(), dtype=np.float64)
@@ -121,7 +121,7 @@ def train_network(
     return classifier, right
 
 
-def _learn(network: Any, weights: Any, labels: NDArray[np.int64], rng: Any) -> None:
+def _learn(network: Any, weights: Any, labels: Ints, rng: Any) -> None:
     optimiser = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.01)
     epochs = max(3, _LEAST_STEPS * _BATCH // len(labels))
     for _ in range(epochs):

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from piste.errors import need
+from piste.types import Floats
 from studies.cases import Case
 
-Floats = NDArray[np.float64]
 BATCH = 32  # what people write when they feed a model in a loop
 _PURPOSE = "Timing other explainers"
 

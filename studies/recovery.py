@@ -22,12 +22,12 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from piste import slalom
 from piste.evaluation import interval
 from piste.show.figures.canvas import panels
 from piste.slalom import Slalom
+from piste.types import Floats, Ints
 from studies.base import Findings, Study, Table, Work, graded, shown
 from studies.synthetic import (
     KINDS,
@@ -40,8 +40,6 @@ from studies.synthetic import (
     train,
 )
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Found = Mapping[tuple[str, int], Any]
 _STEPS = {1: 2000, 2: 2000, 6: 1000, 12: 600}
 _LOGITS = {

@@ -18,11 +18,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 import piste
 from piste.evaluation import interval
 from piste.show.figures.canvas import panels
+from piste.types import Floats
 from studies.base import Findings, Study, Table, Work, graded
 from studies.synthetic import (
     ADDITIVE,
@@ -36,7 +36,6 @@ from studies.synthetic import (
     word_tokenizer,
 )
 
-Floats = NDArray[np.float64]
 WORD, NEUTRAL = "perfect", "the"
 RULE, NETWORK = "the rule itself", "ReLU network"
 _TRUE = ADDITIVE[WORD]

@@ -21,18 +21,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from piste import slalom
 from piste.evaluation import Interval, interval
 from piste.show.figures.canvas import panels, plain_ticks
 from piste.slalom import Slalom
 from piste.slalom.analytic import fit_analytic
+from piste.types import Floats
 from studies.base import Findings, Study, Table, Work, graded
 from studies.recovery import draw_slalom, lesson, lessons, off, rule_of
 from studies.synthetic import Recipe, Rule, answers, train
 
-Floats = NDArray[np.float64]
 Ask = Callable[[Sequence[Any]], Floats]
 Run = Mapping[str, Mapping[str, float]]
 SOLVERS = ("analytic", "SGD", "Newton")

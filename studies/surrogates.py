@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from piste import slalom
@@ -27,6 +26,7 @@ from piste.errors import need
 from piste.evaluation import interval
 from piste.show.figures.canvas import panels
 from piste.slalom.link import Saturation
+from piste.types import Floats, Ints
 from studies.base import Findings, Study, Table, Work, graded, shown
 from studies.synthetic import (
     ADDITIVE,
@@ -41,7 +41,6 @@ from studies.synthetic import (
     train_additive,
 )
 
-Floats = NDArray[np.float64]
 FORMS = ("linear", "GAM", "SLALOM", "linear, saturating", "Piste")
 _PAPERS = FORMS[:3]
 _LIGHTLY = 250
@@ -125,7 +124,7 @@ class Surrogates(Study):
         }
 
 
-def _places(drawn: list[NDArray[np.int64]]) -> Floats:
+def _places(drawn: list[Ints]) -> Floats:
     """Texts × (words × positions): whether the word stands there."""
     found = np.zeros((len(drawn), MOST_WORDS, len(ADDITIVE)))
     for row, one in zip(found, drawn, strict=True):

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     AutoConfig,
@@ -22,10 +21,8 @@ from transformers import (
 import piste
 from piste.classifiers import Classifier
 from piste.engine import Engine
+from piste.types import Floats, Ints
 from studies.base import Work
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ADDITIVE: Mapping[str, float] = {
     "the": 0.0,

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.panel.command import one_group
 from benchmarks.panel.judging import Trial
-from piste.methods.base import r_squared
+from piste.held_out import r_squared
 from piste.slalom import Fit, fit, sampling, solver
 from piste.slalom.family import Point, Questions
 from piste.slalom.solver import Posterior

@@ -10,7 +10,7 @@ import numpy as np
 
 from piste.engine import Engine
 from piste.explanation import Explanation
-from piste.methods.base import r_squared
+from piste.held_out import r_squared
 from piste.subject import Subject
 from piste.target import Target, resolve
 from piste.types import Floats

@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import piste
 from piste.slalom import sampling
+from piste.types import Flags, Floats, Ints
 from studies import cases
 
-Floats = NDArray[np.float64]
-Masks = NDArray[np.bool_]
+Masks = Flags
 
 
 @dataclass
@@ -44,7 +43,7 @@ class JudgedCase(cases.Case):
         n = len(self.subject)
         return self._asked([np.sort(rng.choice(n, 3, replace=False)) for _ in range(200)])
 
-    def _asked(self, kept: list[NDArray[np.int64]]) -> tuple[Masks, Floats]:
+    def _asked(self, kept: list[Ints]) -> tuple[Masks, Floats]:
         masks = np.zeros((len(kept), len(self.subject)), dtype=bool)
         for row, units in zip(masks, kept, strict=True):
             row[units] = True

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.speed.cases import Floats, JudgedCase, Masks
+from benchmarks.speed.cases import JudgedCase, Masks
 from benchmarks.speed.measuring import Answer
+from piste.types import Floats
 from studies.cases import SPECIALS, Case
 from studies.peers import BATCH, PlainModel, silent
 

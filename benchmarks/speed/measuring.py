@@ -12,9 +12,10 @@ import numpy as np
 from scipy.special import expit
 
 import piste
-from benchmarks.speed.cases import Floats, JudgedCase, Masks
+from benchmarks.speed.cases import JudgedCase, Masks
 from piste.classifiers.text.classifier import TextClassifier
 from piste.methods.slalom import SlalomMethod
+from piste.types import Floats
 from studies.timing import peak_memory
 
 

@@ -19,12 +19,12 @@ from piste.methods import METHODS
 from piste.pipeline import explain
 from piste.subject import Given, LongChoice, Removal, UnitChoice
 from piste.target import TargetChoice
+from piste.views import VIEWS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-    from piste.show.alignment import SideBySide
     from piste.verification import Check
 
 DEFAULT_METHODS = ("slalom", "lime", "kernel_shap", "partition_shap", "integrated_gradients")
@@ -75,32 +75,17 @@ class Comparison:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A standalone page, also written to ``path`` if given; works offline."""
-        from piste.show.html import comparison_html, page_shell
-
-        return page_shell.document(comparison_html.view(self._sides()), path)
+        return VIEWS["comparison_html"](self, path)
 
     def _repr_html_(self) -> str:
-        from piste.show.html import comparison_html
-
-        return comparison_html.fragment(self._sides())
+        return VIEWS["comparison_notebook"](self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A matplotlib figure: the text or picture once per method, and the strongest units."""
-        from piste.show.terminal import comparison_text
-
-        return comparison_text.plot(self._sides(), path)
+        return VIEWS["comparison_plot"](self, path)
 
     def __rich__(self) -> RenderableType:
-        from piste.show.terminal import comparison_text
-
-        return comparison_text.render(self._sides())
-
-    def _sides(self) -> SideBySide:
-        from piste.show.alignment import SideBySide
-
-        return SideBySide.of(
-            list(self.explanations.values()), self.verdicts, self.skipped, self.checks
-        )
+        return VIEWS["comparison_terminal"](self)
 
 
 def compare(

@@ -9,19 +9,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from piste.errors import PisteError
 from piste.subject import Input, Unit
 from piste.surrogates import Mixing, Surrogate, as_counts
 from piste.target import Target
+from piste.types import Floats
+from piste.views import VIEWS
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-Floats = NDArray[np.float64]
 
 UNDIRECTED = ("importance", "sensitivity")
 """Scores that say how much a unit counts, but not which way."""
@@ -198,34 +199,24 @@ class Explanation:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The complete result as JSON, also written to ``path`` if given."""
-        from piste.data import storage
-
-        return storage.to_json(self, path)
+        return VIEWS["explanation_json"](self, path)
 
     def to_frame(self) -> pandas.DataFrame:
         """One row per unit; everything else rides along in ``attrs``."""
-        from piste.data import storage
-
-        return storage.to_frame(self)
+        return VIEWS["explanation_frame"](self)
 
     def to_csv(self, path: str | Path) -> None:
         """One row per unit; the rest of the result in the first row's last column."""
-        from piste.data import storage
-
-        storage.to_csv(self, path)
+        VIEWS["explanation_csv"](self, path)
 
     def to_parquet(self, path: str | Path) -> None:
         """One row per unit; the rest of the result in the file's metadata."""
-        from piste.data import storage
-
-        storage.to_parquet(self, path)
+        VIEWS["explanation_parquet"](self, path)
 
     @staticmethod
     def from_frame(frame: pandas.DataFrame) -> Explanation:
         """The explanation that :meth:`to_frame` made a table of."""
-        from piste.data import storage
-
-        return storage.from_frame(frame)
+        return VIEWS["explanation_from_frame"](frame)
 
     # -- shown -------------------------------------------------------------------------------
 
@@ -239,25 +230,17 @@ class Explanation:
         A text has no heat map, a picture no text. Without a kind, a picture's heat maps, and of a
         text the plane where there are both scores, else bars.
         """
-        from piste.show.figures import explanation_figure
-
-        return explanation_figure.plot(self, kind, path, **options)
+        return VIEWS["explanation_plot"](self, kind, path, **options)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A standalone page, also written to ``path`` if given; works offline."""
-        from piste.show.html import explanation_html
-
-        return explanation_html.to_html(self, path)
+        return VIEWS["explanation_html"](self, path)
 
     def _repr_html_(self) -> str:
-        from piste.show.html import explanation_html
-
-        return explanation_html.fragment(self)
+        return VIEWS["explanation_notebook"](self)
 
     def __rich__(self) -> RenderableType:
-        from piste.show.terminal import explanation_text
-
-        return explanation_text.render(self)
+        return VIEWS["explanation_terminal"](self)
 
     def __repr__(self) -> str:
         scores = self.score()

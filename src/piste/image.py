@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from piste.errors import PisteError, shorten
+from piste.types import Floats
 
 _MOST_PIXELS = 100_000_000
 """Larger pictures are refused: nobody means to decode them into memory."""
@@ -92,7 +93,7 @@ class Picture:
     def png(self) -> bytes:
         return _png(self.image())
 
-    def painted(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def painted(self, scores: Floats) -> Floats:
         """One number per unit, spread over the unit's pixels; NaN where no unit is."""
         if self.areas is None:
             raise PisteError("This picture has not been cut into units: explain it first.")

@@ -14,9 +14,10 @@ from PIL import Image
 
 from piste.errors import PisteError
 from piste.image import Picture
+from piste.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from piste.classifiers.base import Classifier
+    from piste.classifier import Classifier
 
 TextInput: TypeAlias = str | tuple[str, str]
 Input: TypeAlias = TextInput | Picture
@@ -82,7 +83,7 @@ class Subject(ABC):
     classifier: Classifier
     input: Input
     units: tuple[Unit, ...]
-    types: NDArray[np.int64]
+    types: Ints
     """For every unit the number of its kind: units with the same content share one."""
     can_be_empty: bool
     """Whether the sequence without any unit can be asked."""
@@ -106,7 +107,7 @@ class Subject(ABC):
         return any(unit.box is not None for unit in self.units)
 
     @property
-    def whole(self) -> NDArray[np.int64]:
+    def whole(self) -> Ints:
         """The sequence of all units in order: the input itself."""
         return np.arange(len(self.units))
 
@@ -115,7 +116,8 @@ class Subject(ABC):
         """Whether the whole input can be asked in one question."""
         return self.limit is None or sum(u.tokens for u in self.units) <= self.limit
 
-    def ask(self, sequences: Sequence[Sequence1D]) -> NDArray[np.float64]:
+    @abstractmethod
+    def ask(self, sequences: Sequence[Sequence1D]) -> Floats:
         """The classifier's logits for sequences of unit indices, questions × outputs.
 
         A sequence may drop, repeat and reorder units; units that have their places
@@ -128,15 +130,12 @@ class Subject(ABC):
         >>> subject.ask([[0, 1, 2], [0, 2]]).ravel().tolist()
         [13.0, 9.0]
         """
-        from piste.engine import Engine
 
-        return Engine(self.classifier).ask([(self, sequences)])[0]
-
-    def tree(self) -> NDArray[np.float64] | None:
+    def tree(self) -> Floats | None:
         """Which units belong together, as scipy's linkage matrix; None if it is for their texts."""
         return None
 
-    def check(self, sequence: Sequence1D) -> NDArray[np.int64]:
+    def check(self, sequence: Sequence1D) -> Ints:
         """A sequence as an index array, refused if it names a unit that isn't there."""
         try:
             indices = np.asarray(sequence)
@@ -179,3 +178,21 @@ class Subject(ABC):
     def encode_all(self, sequences: Sequence[Sequence1D]) -> list[Parts]:
         """Many sequences at once, which a subject may do faster than one by one."""
         return [self.encode(sequence) for sequence in sequences]
+
+
+def check_choices(units: UnitChoice, long: str, removal: str) -> UnitKind:
+    """What a text is to be cut into; unknown names are refused early.
+
+    >>> check_choices(None, "error", "delete")
+    'words'
+    """
+    chosen: Any = "words" if units is None else units
+    for name, choice, known in (
+        ("units", chosen, UNIT_KINDS),
+        ("long", long, LONG_CHOICES),
+        ("removal", removal, REMOVALS),
+    ):
+        if choice not in known:
+            raise PisteError(f"{name}={choice!r} is unknown: choose {', '.join(known)}.")
+    kind: UnitKind = chosen
+    return kind

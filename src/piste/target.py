@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from piste.classifiers.base import OutputKind
 from piste.errors import PisteError, shorten
+from piste.types import Floats
 
 if TYPE_CHECKING:
     import torch
 
 TargetChoice: TypeAlias = (
-    int
-    | str
-    | tuple[int | str, int | str]
-    | Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    | None
+    int | str | tuple[int | str, int | str] | Callable[[Floats], Floats] | None
 )
 """None: the predicted class; a class or output by number or name; (a, b): the margin between two
 classes; "all": every class at once; or a function of the logits (questions × outputs)."""
+
+OutputKind: TypeAlias = Literal["classes", "labels", "regression"]
+"""How outputs are read: exclusive classes (softmax), independent labels (sigmoid), or numbers."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Target:
     labels: tuple[str, ...] = ()
     function: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
 
-    def __call__(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, logits: Floats) -> Floats:
         """Explained numbers, one per question (or questions × classes for ``all``).
 
         >>> Target("class", "yes", (1,))(np.array([[0.0, 2.0]])).tolist()
@@ -86,7 +84,7 @@ class Target:
             )
         return numbers  # type: ignore[return-value]  # it has a grad_fn
 
-    def _by_function(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _by_function(self, logits: Floats) -> Floats:
         if self.function is None:
             raise PisteError(
                 f"The target {self.name!r} was a function, which a stored result can't keep: "
@@ -111,7 +109,7 @@ class Target:
         return numbers
 
 
-def probabilities(logits: NDArray[np.float64], kind: OutputKind) -> NDArray[np.float64] | None:
+def probabilities(logits: Floats, kind: OutputKind) -> Floats | None:
     """The logits as probabilities, or None for a regression."""
     if kind == "regression":
         return None
@@ -119,7 +117,7 @@ def probabilities(logits: NDArray[np.float64], kind: OutputKind) -> NDArray[np.f
 
 
 def resolve(
-    choice: TargetChoice, logits: NDArray[np.float64], labels: Sequence[str], kind: OutputKind
+    choice: TargetChoice, logits: Floats, labels: Sequence[str], kind: OutputKind
 ) -> Target:
     """The user's choice as a target; None means the predicted class of this input.
 

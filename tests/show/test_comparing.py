@@ -17,7 +17,8 @@ from piste.explanation import Explanation, Fidelity
 from piste.methods import METHODS
 from piste.show import wording
 from piste.show.alignment import SideBySide
-from piste.show.figures import explanation_figure
+from piste.show.figures import comparison_figure, explanation_figure
+from piste.show.figures.canvas import saved
 from piste.show.html import comparison_html, explanation_html, page_shell
 from piste.show.terminal import comparison_text, explanation_text
 from piste.subject import Unit
@@ -65,11 +66,11 @@ def judged(methods: Sequence[str] = FIVE) -> dict[str, dict[str, float]]:
 
 
 def rendered(explanations: Sequence[Explanation], verdicts: Any) -> Any:
-    return comparison_text.render(SideBySide.of(explanations, verdicts))
+    return comparison_text.Report(SideBySide.of(explanations, verdicts))
 
 
 def plotted(explanations: Sequence[Explanation], verdicts: Any, path: Any = None) -> Any:
-    return comparison_text.plot(SideBySide.of(explanations, verdicts), path)
+    return saved(lambda: comparison_figure.draw(SideBySide.of(explanations, verdicts)), path)
 
 
 def paged(explanations: Sequence[Explanation], verdicts: Any, path: Any = None) -> str:
@@ -306,9 +307,9 @@ def test_attributions_look_right_everywhere():
 def test_methods_left_out_are_named_everywhere() -> None:
     sides = SideBySide.of(some(), judged(), {"smoothgrad": "It needs <gradients>."})
     out = io.StringIO()
-    Console(file=out, width=100).print(comparison_text.render(sides))
+    Console(file=out, width=100).print(comparison_text.Report(sides))
     assert "Left out: smoothgrad. It needs <gradients>." in flat(out.getvalue())
     page = page_shell.document(comparison_html.view(sides))
     assert "Left out: smoothgrad. It needs &lt;gradients&gt;." in page
-    written = [text.get_text() for text in comparison_text.plot(sides).findobj(Text)]
+    written = [text.get_text() for text in comparison_figure.draw(sides).findobj(Text)]
     assert any("smoothgrad" in words for words in written)

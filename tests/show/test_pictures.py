@@ -19,7 +19,7 @@ from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, heat_colours, score_terms
 from piste.show.alignment import SideBySide
-from piste.show.figures import explanation_figure
+from piste.show.figures import comparison_figure, explanation_figure
 from piste.show.html import comparison_html, explanation_html, page_shell
 from piste.show.terminal import comparison_text, explanation_text
 from piste.subject import Unit
@@ -300,7 +300,7 @@ def test_words_are_right_for_pictures():
 
 def test_a_name_cannot_steer_the_terminal():
     e = pictured(name="\x1b[31mred \u202e.png")
-    for thing in (e, comparison_text.render(SideBySide.of([e], {}))):
+    for thing in (e, comparison_text.Report(SideBySide.of([e], {}))):
         shown = printed(thing, 130, "truecolor")
         assert "\x1b[31mred" not in shown
         assert "\u202e" not in shown
@@ -319,7 +319,7 @@ def sides(cut: Any = None, name: str = "scene.png") -> SideBySide:
 @pytest.mark.parametrize("cut", [None, shards(140, 100, 30)])
 def test_one_panel_per_method(cut):
     both = sides(cut)
-    figure = comparison_text.plot(both)
+    figure = comparison_figure.draw(both)
     assert len(figure.axes) == 1 + 2 * len(FIVE)  # the picture; heat maps and keys
     for text in (*FIVE, "R² 0.90 · AOPC 0.85", "smoothgrad", "One picture proves little"):
         assert text in words(figure)
@@ -350,7 +350,7 @@ def test_the_page_lights_a_part_in_all_methods():
 @pytest.mark.parametrize("system", [None, "truecolor"])
 @pytest.mark.parametrize("width", [40, 100])
 def test_methods_in_a_terminal(system, width):
-    shown = unstyled(printed(comparison_text.render(sides()), width, system))
+    shown = unstyled(printed(comparison_text.Report(sides()), width, system))
     assert max(map(len, shown.splitlines())) <= width
     for text in (*FIVE, "speaks for ankle boot", "One picture proves little"):
         assert text in flat(shown) or width == 40

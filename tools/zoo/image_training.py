@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoImageProcessor, AutoModelForImageClassification, PreTrainedModel
 
+from piste.types import Ints
 from tools.zoo.image_recipes import CHANNELS, DEVIATION, MEAN, PROCESSOR, SIDE, ImageRecipe
 from tools.zoo.optimising import Scores, optimise
 
@@ -33,7 +34,7 @@ class Images(NamedTuple):
     """Grey images (count × side × side, bytes) with their labels."""
 
     pixels: NDArray[np.uint8]
-    labels: NDArray[np.int64]
+    labels: Ints
 
 
 def read_images(data: Path, split: str) -> Images:

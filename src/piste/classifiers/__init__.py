@@ -1,6 +1,6 @@
 """Adapters around things that classify."""
 
-from piste.classifiers.base import Classifier
+from piste.classifier import Classifier
 from piste.classifiers.image.classifier import ImageClassifier
 from piste.classifiers.image.function import PixelFunction
 from piste.classifiers.loading import load

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from piste.classifiers.base import OutputKind
 from piste.errors import PisteError, shorten
+from piste.target import OutputKind
 
 _KINDS: dict[str | None, OutputKind] = {
     "regression": "regression",

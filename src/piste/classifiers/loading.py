@@ -12,14 +12,15 @@ import torch
 from safetensors import SafetensorError
 
 from piste import zoo
+from piste.classifier import Classifier
 from piste.classifiers.backends.base import check_name
-from piste.classifiers.base import Classifier, OutputKind
 from piste.classifiers.image.classifier import ImageClassifier
 from piste.classifiers.image.function import PixelFunction
 from piste.classifiers.outputs import READINGS
 from piste.classifiers.text.classifier import TextClassifier
 from piste.classifiers.text.function import OutputReader, TextFunction, TokenFunction
 from piste.errors import PisteError, shorten
+from piste.target import OutputKind
 
 _KINDS = ("classes", "labels", "regression")
 _INPUTS = ("texts", "pixels")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.errors import PisteError, shorten
+from piste.types import Floats
 
 Reading: TypeAlias = Literal["logits", "probabilities"]
 READINGS = ("auto", "logits", "probabilities")
@@ -17,7 +17,7 @@ READINGS = ("auto", "logits", "probabilities")
 SMALLEST = 1e-7
 
 
-def as_matrix(answers: Any, rows: int) -> NDArray[np.float64]:
+def as_matrix(answers: Any, rows: int) -> Floats:
     """Whatever a function returned as a float matrix, questions × outputs, or a clear refusal."""
     answers = getattr(answers, "logits", answers)
     if hasattr(answers, "detach"):
@@ -44,7 +44,7 @@ def as_matrix(answers: Any, rows: int) -> NDArray[np.float64]:
     return matrix
 
 
-def look_like_probabilities(answers: NDArray[np.float64]) -> bool | None:
+def look_like_probabilities(answers: Floats) -> bool | None:
     """True or False where rows settle it; None where numbers in 0 … 1 could be either."""
     if not np.isfinite(answers).all():
         return None
@@ -55,7 +55,7 @@ def look_like_probabilities(answers: NDArray[np.float64]) -> bool | None:
     return None
 
 
-def to_logits(answers: NDArray[np.float64], *, exclusive: bool) -> NDArray[np.float64]:
+def to_logits(answers: Floats, *, exclusive: bool) -> Floats:
     """Log-probabilities of exclusive classes, log-odds of independent ones.
 
     >>> to_logits(np.array([[0.5, 0.5]]), exclusive=True).round(3).tolist()

@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from matplotlib.colors import hsv_to_rgb
-from numpy.typing import NDArray
 
 from piste.errors import PisteError
 from piste.image import Picture
-
-Floats = NDArray[np.float64]
+from piste.types import Floats
 
 HUES: Mapping[str, float] = {"red": 0.0, "yellow": 0.15, "green": 0.34, "blue": 0.62}
 CONTROL = "blotched"

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from piste.classifiers.base import Classifier
+from piste.classifier import Classifier
 from piste.concepts import drawn_images
 from piste.data.examples import read_data
 from piste.data.tables import ENDINGS

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from piste.classifiers import load
 from piste.concepts.report import ConceptReport
 from piste.concepts.states import StateReader
 from piste.errors import PisteError
 from piste.subject import Input, Unit, UnitChoice
+from piste.types import Floats
+from piste.views import VIEWS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +59,13 @@ class ConceptMap:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Heat maps over a picture, or a table of words and concepts."""
-        from piste.show.figures import concept_maps
-
-        return concept_maps.plot(self, path)
+        return VIEWS["concept_map_plot"](self, path)
 
     def __rich__(self) -> RenderableType:
-        from piste.show.figures import concept_maps
-
-        return concept_maps.render(self)
+        return VIEWS["concept_map_terminal"](self)
 
     def _repr_html_(self) -> str:
-        from piste.show.figures import concept_maps
-
-        return concept_maps.fragment(self)
+        return VIEWS["concept_map_notebook"](self)
 
     def __repr__(self) -> str:
         return (

@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.concepts.sensitivity import KINDS, Kind
 from piste.errors import PisteError
 from piste.target import Target
+from piste.types import Floats
+from piste.views import VIEWS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from piste.concepts.localization import ConceptMap
 
-Floats = NDArray[np.float64]
 
 SURE = 0.05
 """Corrected p below which a reaction counts as shown."""
@@ -214,26 +214,18 @@ class ConceptReport:
 
     def to_markdown(self, kind: str | None = None) -> str:
         """A table of the scores of one kind."""
-        from piste.show.terminal import concept_tables
-
-        return concept_tables.markdown(self, kind)
+        return VIEWS["concepts_markdown"](self, kind)
 
     def plot(self, path: str | Path | None = None, *, kind: str | None = None) -> Figure:
         """Bars per layer with error bars, and what random sets score behind them."""
-        from piste.show.figures import concept_figure
-
-        return concept_figure.plot(self, path, kind=kind)
+        return VIEWS["concepts_plot"](self, path, kind=kind)
 
     def to_html(self, path: str | Path | None = None, *, maps: Sequence[ConceptMap] = ()) -> str:
         """A standalone page, with the concepts of single inputs if ``maps`` are given."""
-        from piste.show.html import concept_html
-
-        return concept_html.to_html(self, path, maps=maps)
+        return VIEWS["concepts_html"](self, path, maps=maps)
 
     def __rich__(self) -> RenderableType:
-        from piste.show.terminal import concept_tables
-
-        return concept_tables.render(self)
+        return VIEWS["concepts_terminal"](self)
 
     def __repr__(self) -> str:
         found = [one for one in self.select() if one.verdict in ("raises", "lowers")]

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.concepts.report import ConceptReport, ConceptScore
 from piste.data.storage import write_text
 from piste.errors import PisteError
 from piste.target import Target
+from piste.types import Floats
 
 FORMAT = 1
 """Version of the stored form; raised when a reader of older files needs to know."""
@@ -92,9 +92,9 @@ def _plain(thing: Any) -> Any:
     return thing.item() if isinstance(thing, np.generic) else str(thing)
 
 
-def _packed(vector: NDArray[np.float64]) -> str:
+def _packed(vector: Floats) -> str:
     return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
 
 
-def _unpacked(text: str) -> NDArray[np.float64]:
+def _unpacked(text: str) -> Floats:
     return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float64)

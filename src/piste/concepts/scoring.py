@@ -43,7 +43,7 @@ from piste.concepts.statistics import (
 from piste.concepts.vector_fitting import SPACES, Draws, Fitted, Space, collect, fit_all
 from piste.engine import Progress, ProgressOption
 from piste.errors import PisteError, need
-from piste.methods.base import check_count, choose
+from piste.validation import check_count, choose
 
 
 class _Looking(Progress):

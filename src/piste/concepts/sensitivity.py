@@ -11,8 +11,8 @@ import torch
 
 from piste.concepts.states import Seen, StateReader
 from piste.concepts.vector_fitting import Fitted, Space
-from piste.concepts.vectors import Floats
 from piste.subject import Subject
+from piste.types import Floats
 
 Kind: TypeAlias = Literal["moved", "attention", "tokens", "mean", "reader"]
 KINDS: Mapping[Kind, Space] = {

@@ -17,8 +17,9 @@ import torch
 from piste.concepts.sensitivity import Sensitivities
 from piste.concepts.states import TOKENS, Row, StateReader
 from piste.concepts.vector_fitting import Fitted
-from piste.concepts.vectors import Floats, Rows
+from piste.concepts.vectors import Rows
 from piste.subject import Subject
+from piste.types import Floats
 
 EXAMPLES = 40
 """Of every class, at most: each is run twice for every vector and layer."""

@@ -11,16 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from piste.classifiers.base import Classifier
+from piste.classifier import Classifier
 from piste.classifiers.introspection.attention_capture import Watch
 from piste.classifiers.text.batching import unused_id
 from piste.errors import PisteError
 from piste.subject import Subject
 from piste.target import Target
+from piste.types import Ints
 
 TOKENS = 2048
 """Tokens of one batch: attention matrices and what a gradient needs must fit beside them."""
@@ -43,7 +42,7 @@ class Seen:
     """Rows × tokens, whether the head reads the token: [CLS], the last one, or all."""
     gradients: tuple[tuple[torch.Tensor, ...], ...]
     """By goal and layer: of the goal with respect to the states; empty if not asked for."""
-    token_units: tuple[NDArray[np.int64], ...]
+    token_units: tuple[Ints, ...]
     """By row: the unit of every token, −1 for fixed ones."""
 
 
@@ -53,7 +52,7 @@ class Row:
 
     number: int
     inputs: dict[str, torch.Tensor]
-    token_units: NDArray[np.int64]
+    token_units: Ints
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -136,7 +135,7 @@ class StateReader:
         if self._twin is None:
             inside = self.classifier.inside(subject, self.goals[0])
             self._twin, self._options = inside.twin, inside.options
-        units: NDArray[np.int64] | None = getattr(subject, "token_units", None)
+        units: Ints | None = getattr(subject, "token_units", None)
         if units is None or not subject.fits:  # looking inside says what is wrong, or what else
             units = self.classifier.inside(subject, self.goals[0]).token_units
         return Row(number, self.classifier.tensors(subject), units)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
-Floats = NDArray[np.float64]
+from piste.types import Floats
+
 Correction: TypeAlias = Literal["holm", "bh"]
 CORRECTIONS: tuple[str, ...] = ("holm", "bh")
 

@@ -13,8 +13,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from piste.concepts.states import StateReader
-from piste.concepts.vectors import Draw, Floats, Rows, fit
+from piste.concepts.vectors import Draw, Rows, fit
 from piste.subject import Subject
+from piste.types import Floats
 
 Space: TypeAlias = Literal["tokens", "mean", "reader"]
 """What a vector is fitted to: all tokens of an example, their mean, or what the head reads."""

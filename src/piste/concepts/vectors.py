@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from piste.errors import need
 from piste.threads import threads_for
+from piste.types import Floats, Ints
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-Indices = NDArray[np.int64]
 
 HELD_OUT = 1 / 3
 """Share of the examples that a vector is not fitted to."""
@@ -35,13 +34,13 @@ class Rows:
     """Vectors (rows × features) and the example each is of; several if an example has tokens."""
 
     vectors: Singles
-    owners: Indices
+    owners: Ints
 
     @property
     def examples(self) -> int:
         return int(self.owners.max()) + 1 if len(self.owners) else 0
 
-    def of(self, examples: Indices) -> Rows:
+    def of(self, examples: Ints) -> Rows:
         """The rows of some examples, which are numbered anew in this order."""
         place = np.full(self.examples, -1, dtype=np.int64)
         place[examples] = np.arange(len(examples))
@@ -69,11 +68,11 @@ class Rows:
 class Draw:
     """Which examples of two sets are fitted to, and which are held out."""
 
-    fitted: tuple[Indices, Indices]
-    held_out: tuple[Indices, Indices]
+    fitted: tuple[Ints, Ints]
+    held_out: tuple[Ints, Ints]
 
     @staticmethod
-    def of(first: Indices, second: Indices, rng: np.random.Generator) -> Draw:
+    def of(first: Ints, second: Ints, rng: np.random.Generator) -> Draw:
         """As many of the one as of the other, at random; a third of each is held out.
 
         >>> draw = Draw.of(np.arange(9), np.arange(20), np.random.default_rng(0))
@@ -89,7 +88,7 @@ class Draw:
     def joined(draws: Sequence[Draw]) -> Draw:
         """Several draws as one."""
 
-        def both(parts: Sequence[tuple[Indices, Indices]]) -> tuple[Indices, Indices]:
+        def both(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
             one, other = zip(*parts, strict=True)
             return np.concatenate(one), np.concatenate(other)
 

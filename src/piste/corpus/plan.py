@@ -17,8 +17,8 @@ from piste.engine.memory import give_back
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.methods import make
-from piste.methods.base import check_count
 from piste.pipeline import explain
+from piste.validation import check_count
 
 BLOCK = 128
 """Rows that share their questions and are stored together, in a large corpus."""

@@ -14,8 +14,8 @@ from piste.corpus.plan import Plan
 from piste.data.rows import count_rows, read_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
-from piste.methods.base import check_count
 from piste.subject import Subject
+from piste.validation import check_count
 from piste.vocabulary import Vocabulary, fit_vocabulary
 from piste.vocabulary.estimation import QUESTIONS
 

@@ -17,8 +17,8 @@ from piste.data.rationales import Marks, read_marks
 from piste.data.tables import Table, read_table
 from piste.errors import PisteError, shorten
 from piste.image import Picture
-from piste.methods.base import check_count
 from piste.subject import Input
+from piste.validation import check_count
 
 SPLIT = "split"
 """The column that says which part of the data a row belongs to."""

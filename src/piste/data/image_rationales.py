@@ -15,15 +15,16 @@ from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
 from piste.image import Picture
 from piste.subject import Subject
+from piste.types import Flags
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
     """A mask (height × width) over what the model sees of a picture, at any resolution."""
 
-    mask: NDArray[np.bool_]
+    mask: Flags
 
-    def units(self, cut: Subject | Explanation, least: float = 0.5) -> NDArray[np.bool_]:
+    def units(self, cut: Subject | Explanation, least: float = 0.5) -> Flags:
         """The units of which at least so large a share of the pixels is marked."""
         picture = cut.input
         if not isinstance(picture, Picture) or picture.areas is None:

@@ -7,11 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from piste.data.marked_units import Cut, rationale_units
 from piste.errors import PisteError, shorten
-from piste.evaluation.metrics.human_marks import Cut, rationale_units
+from piste.types import Flags
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class Marks:
     marks: tuple[bool, ...] = ()
     spans: tuple[tuple[int, int], ...] | None = None
 
-    def units(self, cut: Cut) -> NDArray[np.bool_]:
+    def units(self, cut: Cut) -> Flags:
         """Which units of an explanation or a subject share a character with what was marked."""
         if self.spans is None:
             return rationale_units(cut, self.words, self.marks)

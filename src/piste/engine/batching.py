@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from piste.classifiers.base import Classifier
+from piste.classifier import Classifier
 from piste.subject import Question
 
 SMALLEST = 256

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.errors import PisteError, shorten
+from piste.types import Floats
 
 FILE = "answers-1.sqlite"
 """The number is that of the layout: a version with another layout uses another file."""
@@ -62,12 +62,10 @@ class AnswerCache:
         self._database: sqlite3.Connection | None = _connect(self.file, self._limit)
         self._page = _number(self._database, "PRAGMA page_size")
 
-    def read(
-        self, fingerprint: str, keys: Sequence[bytes | str]
-    ) -> dict[bytes | str, NDArray[np.float64]]:
+    def read(self, fingerprint: str, keys: Sequence[bytes | str]) -> dict[bytes | str, Floats]:
         """The answers among ``keys`` that are stored for this model."""
         wanted = {_digest(fingerprint, key): key for key in keys}
-        found: dict[bytes | str, NDArray[np.float64]] = {}
+        found: dict[bytes | str, Floats] = {}
         with self._held() as database:
             try:
                 if self._reading:
@@ -84,7 +82,7 @@ class AnswerCache:
                 self._note_uses(database)
         return found
 
-    def write(self, fingerprint: str, answers: Mapping[bytes | str, NDArray[np.float64]]) -> None:
+    def write(self, fingerprint: str, answers: Mapping[bytes | str, Floats]) -> None:
         """Store one row of numbers per key; all of them or, if that fails, none and a warning."""
         rows = list(self._as_rows(fingerprint, answers))
         with self._held() as database:
@@ -141,7 +139,7 @@ class AnswerCache:
     # -- rows ------------------------------------------------------------------------------------
 
     def _as_rows(
-        self, fingerprint: str, answers: Mapping[bytes | str, NDArray[np.float64]]
+        self, fingerprint: str, answers: Mapping[bytes | str, Floats]
     ) -> Iterator[tuple[bytes, bytes, int]]:
         """Key, answer and checksum, as many as the whole file may hold."""
         room = self._limit
@@ -159,7 +157,7 @@ class AnswerCache:
 
     def _look_up(
         self, database: sqlite3.Connection, digests: Sequence[bytes]
-    ) -> Iterator[tuple[bytes, NDArray[np.float64]]]:
+    ) -> Iterator[tuple[bytes, Floats]]:
         oldest, newest = _ends(database)
         # Rows of the newer half are safe for long: a use of them needs no writing.
         middle = (oldest + newest) // 2

@@ -8,19 +8,19 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from piste.classifiers.base import Classifier
+from piste.classifier import Classifier
 from piste.engine.batching import batches, pace_of
 from piste.engine.cache import AnswerCache
 from piste.engine.memory import give_back
 from piste.engine.progress import Progress
 from piste.errors import PisteError, is_out_of_memory
 from piste.subject import Parts, Question, Sequence1D, Subject
+from piste.types import Floats
 
 Job: TypeAlias = tuple[Subject, Sequence[Sequence1D]]
 Key: TypeAlias = bytes | str
-Row: TypeAlias = NDArray[np.float64]
+Row: TypeAlias = Floats
 
 # Longer questions than this hardly ever come up in two different inputs.
 _RECURS = 16
@@ -70,7 +70,7 @@ class Engine:
                 if len(key) > _RECURS * 4:
                     self._answers.pop(key, None)
 
-    def ask(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
+    def ask(self, jobs: Sequence[Job]) -> list[Floats]:
         """For every (subject, sequences) the logits, questions × outputs, in order."""
         encoded = [subject.encode_all(sequences) for subject, sequences in jobs]
         fresh: dict[Key, Question] = {}
@@ -83,7 +83,7 @@ class Engine:
         self._answer(self._not_in_cache(fresh))
         return [self._collect(sequences) for sequences in encoded]
 
-    def _collect(self, sequences: list[Parts]) -> NDArray[np.float64]:
+    def _collect(self, sequences: list[Parts]) -> Floats:
         rows = []
         for parts in sequences:
             if len(parts) == 1:
@@ -128,7 +128,7 @@ class Engine:
         self._take(batch, rows)
         return True
 
-    def _take(self, batch: Sequence[Question], rows: NDArray[np.float64]) -> None:
+    def _take(self, batch: Sequence[Question], rows: Floats) -> None:
         """Remember answers, if they are numbers and as many as before."""
         _check_finite(rows, batch)
         if len(rows[0]) != len(next(iter(self._answers.values()), rows[0])):
@@ -186,7 +186,7 @@ def _fingerprint(classifier: Classifier) -> str:
     return fingerprint
 
 
-def _check_finite(rows: NDArray[np.float64], batch: Sequence[Question]) -> None:
+def _check_finite(rows: Floats, batch: Sequence[Question]) -> None:
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise PisteError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from piste.errors import PisteError
 from piste.evaluation.metrics.base import Average
 from piste.evaluation.results import Difference, Interval, Results
-from piste.methods.base import check_count
+from piste.validation import check_count
 
 # Numbers drawn at once: a few dozen megabytes.
 _CHUNK = 4_000_000

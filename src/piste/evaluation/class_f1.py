@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.errors import PisteError
 from piste.evaluation.results import Results
+from piste.types import Ints
 
-Classes = NDArray[np.int64]
+Classes = Ints
 
 
 def class_f1(

@@ -10,13 +10,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.classifiers import Classifier
+from piste.classifiers.base import EngineSubject
 from piste.errors import PisteError
 from piste.evaluation.similarity import agreement
 from piste.explanation import Explanation
-from piste.methods.base import check_count
 from piste.pipeline import explain
 from piste.slalom.shapley import shapley
 from piste.slalom.surrogate import Slalom
@@ -30,8 +29,9 @@ from piste.subject import (
     Unit,
     UnitChoice,
 )
+from piste.types import Floats
+from piste.validation import check_count
 
-Floats = NDArray[np.float64]
 _MOST_UNITS = 14  # every subset is asked
 
 
@@ -74,7 +74,7 @@ class KnownFunction(Classifier):
         return self.numbers(counts.astype(np.float64))[:, None]
 
 
-class _KnownSubject(Subject):
+class _KnownSubject(EngineSubject):
     def __init__(self, function: KnownFunction) -> None:
         self.classifier = function
         self.input = function.text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from piste.classifiers import Classifier, load
 from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
@@ -15,8 +15,9 @@ from piste.errors import PisteError, shorten
 from piste.evaluation.metrics import FAITHFULNESS, Answers, Case, Figure, Metric, make
 from piste.evaluation.results import Row
 from piste.explanation import Explanation
-from piste.methods.base import check_count
 from piste.subject import UNIT_KINDS, Sequence1D, Subject, Unit
+from piste.types import Flags, Floats
+from piste.validation import check_count
 
 ScoreChoice: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
 """Which scores rank the units: one, several, or some by method; None is the method's own."""
@@ -125,7 +126,7 @@ def _trials(
     classifier: Classifier,
     explanations: Sequence[Explanation],
     score: ScoreChoice,
-    masks: Sequence[NDArray[np.bool_] | None],
+    masks: Sequence[Flags | None],
     examples: Sequence[str] | None,
     seed: int,
 ) -> list[_Trial]:
@@ -166,7 +167,7 @@ def _scores(explanation: Explanation, score: ScoreChoice) -> list[str | None]:
 
 def _masks(
     explanations: Sequence[Explanation], rationales: Sequence[ArrayLike | None] | None
-) -> list[NDArray[np.bool_] | None]:
+) -> list[Flags | None]:
     """Marked units of every explanation, checked against its units."""
     if rationales is None:
         return [None] * len(explanations)
@@ -175,7 +176,7 @@ def _masks(
             f"{len(rationales)} rationales came for {len(explanations)} explanations: one each "
             "is wanted, None where there is none."
         )
-    masks: list[NDArray[np.bool_] | None] = []
+    masks: list[Flags | None] = []
     for explanation, rationale in zip(explanations, rationales, strict=True):
         mask = None if rationale is None else np.asarray(rationale)
         if mask is not None and (
@@ -220,7 +221,7 @@ def _waves(trials: Sequence[_Trial], metrics: Sequence[Metric]) -> Iterator[list
         yield wave
 
 
-def _measure(trial: _Trial, metrics: Sequence[Metric], logits: NDArray[np.float64]) -> Row:
+def _measure(trial: _Trial, metrics: Sequence[Metric], logits: Floats) -> Row:
     figures: dict[str, float] = {}
     curves: dict[str, Sequence[float]] = {}
     ends = np.cumsum([len(plan) for plan in trial.plans])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from piste.errors import PisteError
 from piste.evaluation.metrics.base import Figure
+from piste.views import VIEWS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -179,9 +180,7 @@ class Results:
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """The tables as Markdown, also written to ``path`` if given."""
-        from piste.show.report import result_tables
-
-        return result_tables.to_markdown(self, path)
+        return VIEWS["evaluation_markdown"](self, path)
 
     def to_csv(self, path: str | Path) -> None:
         """One line per example, method and figure."""
@@ -196,9 +195,7 @@ class Results:
         exports.to_parquet(self, path)
 
     def __rich__(self) -> RenderableType:
-        from piste.show.report import result_tables
-
-        return result_tables.render(self)
+        return VIEWS["evaluation_terminal"](self)
 
 
 def _number(value: Any) -> float:

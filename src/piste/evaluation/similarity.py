@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.evaluation.metrics.ranking import spearman
+from piste.types import Floats
 
-Floats = NDArray[np.float64]
 TOP = 5
 
 

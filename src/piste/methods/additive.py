@@ -10,20 +10,14 @@ import numpy as np
 
 from piste.classifiers.introspection.gradients import Inside
 from piste.errors import PisteError, shorten
-from piste.methods.base import (
-    Method,
-    Solution,
-    Task,
-    check_count,
-    default_samples,
-    held_out_share,
-    measure_fidelity,
-)
+from piste.held_out import measure_fidelity
+from piste.methods.base import Method, Solution, Task, default_samples, held_out_share
 from piste.methods.conversation import Conversation, Game, Masks
 from piste.slalom import sampling
 from piste.subject import Sequence1D
 from piste.surrogates import AdditiveSurrogate
 from piste.types import Floats
+from piste.validation import check_count
 
 _MOST_STAND_INS = 8
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from piste.classifiers.introspection.tracing import Trace
 from piste.methods.attention_base import AttentionMethod, PerUnit
 from piste.methods.attention_maps import LAYERS, mean_map
-from piste.methods.base import choose
+from piste.validation import choose
 
 QUERIES = ("all", "reader")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
@@ -15,8 +14,8 @@ from piste.classifiers.introspection.tracing import Trace
 from piste.errors import PisteError
 from piste.methods.attention_base import AttentionMethod, PerUnit
 from piste.methods.attention_maps import layer_maps, with_residual
-from piste.methods.base import check_count
-from piste.types import Floats
+from piste.types import Floats, Ints
+from piste.validation import check_count
 
 _SCALE = 2**28
 """Capacities are whole numbers for the solver; sums of them must stay below 2³¹."""
@@ -66,9 +65,7 @@ class AttentionFlow(AttentionMethod):
         return trace.per_unit(flows), {}
 
 
-def maximum_flows(
-    maps: Sequence[Floats], sources: NDArray[np.int64], sinks: NDArray[np.int64]
-) -> Floats:
+def maximum_flows(maps: Sequence[Floats], sources: Ints, sinks: Ints) -> Floats:
     """The maximum flow from the sources after the last map to each sink before the first.
 
     ``maps`` (queries × keys each) are in the order of the layers. Sources share a flow of 1.

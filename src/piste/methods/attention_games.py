@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from piste.errors import PisteError
+from piste.types import Flags, Floats, Ints
 
-Floats = NDArray[np.float64]
-Coalitions: TypeAlias = NDArray[np.bool_]
+Coalitions: TypeAlias = Flags
 """Coalitions × players."""
 Worth: TypeAlias = Callable[[Coalitions], Floats]
 
@@ -202,12 +201,12 @@ def least_squares(worth: Worth, coalitions: Coalitions, weighted: bool) -> Float
     return total / players + found - found.mean()
 
 
-def _log_choose(n: int, k: NDArray[np.int64]) -> Floats:
+def _log_choose(n: int, k: Ints) -> Floats:
     found: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return found
 
 
-def _log_share(size: NDArray[np.int64], players: int) -> Floats:
+def _log_share(size: Ints, players: int) -> Floats:
     """Log of 1 / (n C(n − 1, s)): a coalition's part in the value of one who may join it."""
     size = np.minimum(size, players - 1)  # the one of all can't be joined
     return -np.log(players) - _log_choose(players - 1, size)

@@ -12,8 +12,8 @@ from piste.errors import PisteError
 from piste.methods.attention import QUERIES
 from piste.methods.attention_base import AttentionMethod, PerUnit
 from piste.methods.attention_maps import LAYERS
-from piste.methods.base import choose
 from piste.types import Floats
+from piste.validation import choose
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from piste.errors import PisteError
 from piste.methods.attention_base import AttentionMethod, PerUnit
 from piste.methods.attention_games import AttentionGame, Present, cls_game, mutual_game
 from piste.methods.attention_maps import GRADIENTS, mean_map, rollout_map
-from piste.methods.base import choose
+from piste.validation import choose
 
 GAMES = ("cls", "mutual", "max_mutual")
 MATRICES = ("mean", "rollout")

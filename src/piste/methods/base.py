@@ -5,20 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from piste.errors import PisteError
 from piste.explanation import Fidelity
 from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
 from piste.target import Target
-from piste.types import Floats, Ints
-
-Counts: TypeAlias = csr_array
-"""Questions × types; most questions hold few of them."""
+from piste.types import Counts, Floats, Ints
 
 
 @dataclass
@@ -108,55 +104,6 @@ class Method(ABC):
         """Scores from everything asked."""
 
 
-def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
-    """R² and mean squared error of predictions, over all outputs, with bootstrap intervals."""
-    if len(answered) < 2:
-        return Fidelity(float("nan"), float("nan"), len(answered))
-    r2 = r_squared(expected, answered)
-    mse = float(((expected - answered) ** 2).mean())
-    if not np.isfinite(r2):
-        return Fidelity(r2, mse, len(answered))
-    r2_range, mse_range = _ranges(expected, answered)
-    return Fidelity(r2, mse, len(answered), r2_range, mse_range)
-
-
-def r_squared(expected: Floats, answered: Floats) -> float:
-    """1 − Σ(y − ŷ)² / Σ(y − ȳ)²; of equal answers 1 if they are predicted exactly, else NaN."""
-    if len(answered) < 2:
-        return float("nan")
-    residual = float(((expected - answered) ** 2).sum())
-    spread = float(((answered - answered.mean(axis=0)) ** 2).sum())
-    noise = 1e-24 * float((answered**2).sum())  # what rounding alone makes of equal numbers
-    if spread <= noise:
-        return 1.0 if residual <= max(noise, 1e-18) else float("nan")
-    return 1.0 - residual / spread
-
-
-_RESAMPLED = 1000
-
-
-def _ranges(expected: Floats, answered: Floats) -> tuple[tuple[float, float], ...]:
-    """95 % bootstrap intervals of R² and mean squared error over the questions."""
-    count = len(answered)
-    flat = answered.reshape(count, -1)
-    misses = ((expected - answered) ** 2).reshape(count, -1).sum(axis=1)
-    squares = (flat**2).sum(axis=1)
-    times = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), _RESAMPLED)
-    missed = times @ misses
-    spread = times @ squares - ((times @ flat) ** 2).sum(axis=1) / count
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r2 = np.where(spread > 1e-12 * squares.sum(), 1.0 - missed / spread, np.nan)
-    found = []
-    for numbers in (r2, missed / flat.size):
-        low, high = (
-            np.nanquantile(numbers, [0.025, 0.975])
-            if np.isfinite(numbers).any()
-            else (np.nan, np.nan)
-        )
-        found.append((float(low), float(high)))
-    return tuple(found)
-
-
 def default_samples(distinct: int) -> int:
     """How many questions to ask if the user does not say: five for every distinct unit.
 
@@ -173,15 +120,3 @@ def held_out_share(share_of: int, total: int, n: int) -> int:
     """
     there_are = 2**n - 2 if n < 12 else total * 4
     return min(max(share_of // 8, 10), 100, total // 2, there_are // 4)
-
-
-def choose(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse an option that is none of the choices."""
-    if value not in choices:
-        raise PisteError(f"{name}={value!r} is unknown: choose {', '.join(choices)}.")
-
-
-def check_count(name: str, value: object, least: int = 1) -> None:
-    """Refuse what is not a whole number, or too small a one."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise PisteError(f"{name}={value!r} is wrong: a whole number from {least} on is wanted.")

@@ -15,10 +15,10 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Masks: TypeAlias = NDArray[np.bool_]
-Floats: TypeAlias = NDArray[np.float64]
+from piste.types import Flags, Floats
+
+Masks: TypeAlias = Flags
 Game: TypeAlias = Callable[[Masks], Floats]
 """From which units are kept (questions × units) to the explained numbers."""
 

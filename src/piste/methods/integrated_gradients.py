@@ -9,8 +9,9 @@ import torch
 
 from piste.classifiers.introspection.gradients import Inside
 from piste.errors import PisteError
-from piste.methods.base import Task, check_count, choose
+from piste.methods.base import Task
 from piste.methods.gradients import Forward, GradientMethod, PerToken
+from piste.validation import check_count, choose
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from piste.methods.additive import CoalitionMethod, Found
-from piste.methods.base import Task, choose
+from piste.methods.base import Task
 from piste.methods.conversation import Game
 from piste.slalom import sampling
 from piste.types import Floats
+from piste.validation import choose
 
 _RIDGES = np.logspace(-6, 4, 31)
 

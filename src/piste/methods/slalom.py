@@ -10,17 +10,8 @@ import numpy as np
 
 from piste.errors import PisteError
 from piste.explanation import Fidelity
-from piste.methods.base import (
-    Method,
-    Solution,
-    Task,
-    check_count,
-    choose,
-    default_samples,
-    held_out_share,
-    measure_fidelity,
-    r_squared,
-)
+from piste.held_out import measure_fidelity, r_squared
+from piste.methods.base import Method, Solution, Task, default_samples, held_out_share
 from piste.methods.budget import FIRST_ROUND, Budget
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import FORMS, Fit, fit
@@ -29,6 +20,7 @@ from piste.slalom.surrogate import Slalom
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
 from piste.types import Flags, Floats, Ints
+from piste.validation import check_count, choose
 
 _ALONE = 0.4
 """The largest share of the questions that are about one unit alone."""

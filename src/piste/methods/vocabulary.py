@@ -11,7 +11,8 @@ import numpy as np
 
 from piste.errors import PisteError
 from piste.explanation import Fidelity
-from piste.methods.base import Method, Solution, Task, check_count, measure_fidelity
+from piste.held_out import measure_fidelity
+from piste.methods.base import Method, Solution, Task
 from piste.slalom import sampling
 from piste.slalom.family import Form, Layout, Questions
 from piste.slalom.fitting import Fit
@@ -23,6 +24,7 @@ from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
 from piste.threads import threads_for
 from piste.types import Floats
+from piste.validation import check_count
 from piste.vocabulary.table import Vocabulary
 
 _OWN_EVIDENCE = 0.25

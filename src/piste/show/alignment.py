@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from piste.comparison import Comparison
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import metric_labels, wording
 from piste.show.method_colours import family
+from piste.types import Floats
+from piste.verification import Check
 
-if TYPE_CHECKING:
-    from piste.verification import Check
-
-Floats = wording.Floats
 Verdicts = Mapping[str, Mapping[str, float]]
 
 FIGURES: Mapping[str, str] = {
@@ -45,6 +43,12 @@ class SideBySide:
     """Methods that could not explain this classifier, with the reason."""
     checks: Sequence[Check] = ()
     """Removals the model was really asked about."""
+
+    @staticmethod
+    def of_comparison(comparison: Comparison) -> SideBySide:
+        """The explanations of a comparison."""
+        told = list(comparison.explanations.values())
+        return SideBySide.of(told, comparison.verdicts, comparison.skipped, comparison.checks)
 
     @staticmethod
     def of(

@@ -8,9 +8,10 @@ scores without a direction have a third colour, which says how much and never wh
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from piste.types import Floats
+
 RGB = tuple[int, int, int]
 
 FOR: RGB = (33, 113, 196)

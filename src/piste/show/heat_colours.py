@@ -11,8 +11,8 @@ from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
 from piste.image import Picture
 from piste.show import colours, score_terms, wording
+from piste.types import Floats
 
-Floats = NDArray[np.float64]
 Pixels = NDArray[np.uint8]
 
 PALE = 0.38

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from piste.types import Flags, Floats
+
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom in any flat coordinates (y may grow either way)."""
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.show import wording
+from piste.types import Floats
 
 SPAN = 15.0
 """Errors and times that differ by more than this factor are drawn on a log scale."""
@@ -153,7 +153,7 @@ def places(name: str, values: Iterable[float]) -> Places:
     return Places(None if spans(name, known) else wording.digits(known))
 
 
-def spans(name: str, values: NDArray[np.float64]) -> bool:
+def spans(name: str, values: Floats) -> bool:
     """Whether the numbers are sizes (errors, times) so different that ratios tell more.
 
     >>> spans("seconds", np.array([0.01, 2.0])), spans("aopc", np.array([0.01, 0.9]))

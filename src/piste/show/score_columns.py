@@ -8,6 +8,7 @@ import numpy as np
 
 from piste.explanation import Explanation
 from piste.show import score_terms, wording
+from piste.types import Floats
 
 MOST_CLASSES = 10
 """Classes offered when all are explained: the most probable ones."""
@@ -19,8 +20,8 @@ class Column:
 
     name: str
     label: str | None
-    scores: wording.Floats
-    errors: wording.Floats
+    scores: Floats
+    errors: Floats
     places: int
     meaning: str
     sides: tuple[str, str]

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
 from piste.image import Picture
 from piste.subject import Unit
 from piste.surrogates import MeanSurrogate
-
-Floats = NDArray[np.float64]
+from piste.types import Flags, Floats
 
 
 def of_picture(e: Explanation) -> bool:
@@ -263,7 +261,7 @@ def summary(e: Explanation, label: str | int | None = None) -> Summary:
     return Summary(answer, tuple(_reasons(e, label)), _trust(e))
 
 
-def clear(scores: Floats, errors: Floats) -> NDArray[np.bool_]:
+def clear(scores: Floats, errors: Floats) -> Flags:
     """Scores that differ from 0 by two standard errors, as far as errors are known."""
     known = np.where(np.isnan(errors), 0.0, errors)
     return np.asarray(np.isfinite(scores) & (np.abs(scores) > 2 * known))

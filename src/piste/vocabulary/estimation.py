@@ -17,7 +17,7 @@ from scipy import sparse
 from piste.classifiers import Classifier
 from piste.engine import Engine
 from piste.errors import PisteError
-from piste.methods.base import Counts, r_squared
+from piste.held_out import r_squared
 from piste.slalom import sampling
 from piste.slalom.family import Form, Layout, Questions
 from piste.slalom.parameters import Parameters
@@ -26,7 +26,7 @@ from piste.slalom.surrogate import Slalom
 from piste.subject import Sequence1D, Subject
 from piste.target import Target, resolve
 from piste.threads import threads_for
-from piste.types import Flags, Floats, Ints
+from piste.types import Counts, Flags, Floats, Ints
 from piste.vocabulary.table import Vocabulary, keys
 
 QUESTIONS = 12

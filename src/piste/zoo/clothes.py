@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from piste.methods.base import choose
+from piste.validation import choose
 
 if TYPE_CHECKING:
     from piste.image import Picture

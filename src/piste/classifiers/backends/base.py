@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar, TypeAlias
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from piste.errors import PisteError
+from piste.types import Ints
 
-Inputs: TypeAlias = Mapping[str, NDArray[np.int64]]
+Inputs: TypeAlias = Mapping[str, Ints]
 """The model's own input names (input_ids, attention_mask …), each rows × tokens."""
 
 

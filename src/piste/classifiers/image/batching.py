@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from piste.classifiers.backends.pruned import FirstRow, lean_twin
 from piste.classifiers.backends.weight_sharing import twin_of
 from piste.classifiers.image.token_dropping import FAILURES, GivenTokens, Place
 from piste.classifiers.introspection.key_bias import HIDDEN, NoAttentionError, is_hidden, run_biased
+from piste.types import Flags
 
 _SAME = 2e-5
 _TRIED_PATCHES = (24, 13, 3)  # enough to see whether two ways to compute are the same
@@ -28,7 +28,7 @@ class Row:
     """
 
     tokens: torch.Tensor
-    kept: NDArray[np.bool_]
+    kept: Flags
     hides: bool = False
 
     @property
@@ -105,7 +105,7 @@ class TokenRunner:
         if hooked or lean_twin(twin_of(plain[0]), lean_agrees, (FirstRow(),)) is None:
             self._module, self._given = plain
 
-    def _some(self, count: int, patches: int) -> NDArray[np.bool_]:
+    def _some(self, count: int, patches: int) -> Flags:
         """All tokens that are no patch, and some patches from all over the picture."""
         kept = np.ones(count, dtype=bool)
         kept[self.patches] = False

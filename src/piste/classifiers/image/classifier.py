@@ -33,6 +33,7 @@ from piste.classifiers.introspection.model_state import asking, state_of
 from piste.errors import PisteError
 from piste.image import Picture
 from piste.subject import LongChoice, Question, Removal, Subject, UnitChoice
+from piste.types import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from piste.target import Target
@@ -173,13 +174,13 @@ class ImageClassifier(PictureClassifier):
 
     # -- answering -----------------------------------------------------------------------------
 
-    def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+    def answer(self, questions: Sequence[Question]) -> Floats:
         groups: dict[tuple[Any, ...], list[int]] = {}
         for number, question in enumerate(questions):
             subject, kept = question.payload
             tokens = subject.token_units is not None and not kept.all()
             groups.setdefault((tokens, *subject.areas.shape), []).append(number)
-        answers: dict[int, NDArray[np.float64]] = {}
+        answers: dict[int, Floats] = {}
         for (tokens, *_), numbers in groups.items():
             some = [questions[number] for number in numbers]
             logits = self._by_tokens(some) if tokens else self._by_pixels(some)
@@ -251,14 +252,14 @@ class ImageClassifier(PictureClassifier):
         }
 
 
-def _token_units(place: Place, patch_units: NDArray[np.int64]) -> NDArray[np.int64]:
+def _token_units(place: Place, patch_units: Ints) -> Ints:
     """The unit of every token, −1 for those that are no patch."""
     units = np.full(place.tokens, -1)
     units[place.first : place.first + place.patches] = patch_units
     return units
 
 
-def _payloads(questions: Sequence[Question]) -> list[tuple[ImageSubject, NDArray[np.bool_]]]:
+def _payloads(questions: Sequence[Question]) -> list[tuple[ImageSubject, Flags]]:
     return [question.payload for question in questions]
 
 

@@ -20,6 +20,7 @@ from piste.classifiers.text.function import FunctionOutputs, OutputReader
 from piste.errors import PisteError
 from piste.image import Picture
 from piste.subject import LongChoice, Question, Removal, UnitChoice
+from piste.types import Floats
 
 
 class PixelFunction(FunctionOutputs, PictureClassifier):
@@ -76,6 +77,6 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
         self._learn_reading(subject)
         return subject
 
-    def _raw(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+    def _raw(self, questions: Sequence[Question]) -> Floats:
         pixels = [subject.pixels(kept) for subject, kept in (q.payload for q in questions)]
         return as_matrix(self.function(np.stack(pixels)), len(pixels))

@@ -16,6 +16,7 @@ from PIL import Image
 
 from piste.errors import PisteError
 from piste.image import Picture
+from piste.types import Floats
 
 Pixels = NDArray[np.uint8]
 Values = NDArray[np.float32]
@@ -77,7 +78,7 @@ class Preparation:
         """What answers depend on, beside the bytes of the picture."""
         return f"{self.scale.round(9).tolist()} {self.offset.round(7).tolist()}"
 
-    def _process(self, pixels: Pixels) -> NDArray[np.float64]:
+    def _process(self, pixels: Pixels) -> Floats:
         image = Image.fromarray(pixels)
         image = image.convert("L") if self.channels == 1 else image
         try:

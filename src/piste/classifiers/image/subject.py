@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from piste.classifiers.base import Classifier
+from piste.classifier import Classifier
+from piste.classifiers.base import EngineSubject
 from piste.classifiers.image.fills import fill
 from piste.classifiers.image.units import Cut, read_units
 from piste.errors import PisteError, shorten
@@ -23,11 +24,11 @@ from piste.subject import (
     Question,
     Removal,
     Sequence1D,
-    Subject,
     UnitChoice,
 )
+from piste.types import Flags, Floats, Ints
 
-Kept: TypeAlias = NDArray[np.bool_]
+Kept: TypeAlias = Flags
 
 
 class PictureClassifier(Classifier):
@@ -39,7 +40,7 @@ class PictureClassifier(Classifier):
         check_picture_choices(units, long, removal)
 
 
-class ImageSubject(Subject):
+class ImageSubject(EngineSubject):
     """A picture as the model sees it, cut into units that are there or not, in their places.
 
     With the removals "delete" and "attention" a question is about tokens, with all others about
@@ -59,7 +60,7 @@ class ImageSubject(Subject):
         removal: Removal,
         notes: Mapping[str, Any],
         *,
-        token_units: NDArray[np.int64] | None = None,
+        token_units: Ints | None = None,
         cost: int = 1,
     ) -> None:
         self.classifier = classifier
@@ -100,7 +101,7 @@ class ImageSubject(Subject):
             length = int(np.count_nonzero(kept[self.token_units]))
         return Question(self._key + how + np.packbits(kept).tobytes(), length, (self, kept))
 
-    def tree(self) -> NDArray[np.float64]:
+    def tree(self) -> Floats:
         """Neighbours are units whose middles lie near each other."""
         from scipy.cluster.hierarchy import ward
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from piste.errors import PisteError, need
 from piste.image import Picture
 from piste.subject import PICTURE_UNITS, Unit
+from piste.types import Ints
 
 Labels = NDArray[np.int32]
 
@@ -49,7 +50,7 @@ class Cut:
     name: str
     units: tuple[Unit, ...]
     areas: Labels
-    patch_units: NDArray[np.int64] | None
+    patch_units: Ints | None
 
     @cached_property
     def digest(self) -> bytes:
@@ -146,7 +147,7 @@ def _superpixels(picture: Picture, number: int) -> Labels:
     return np.asarray(found, dtype=np.int32)
 
 
-def _majority(areas: Labels, patches: Labels, count: int) -> NDArray[np.int64]:
+def _majority(areas: Labels, patches: Labels, count: int) -> Ints:
     """The region that covers most of every patch."""
     inside = patches >= 0
     shares = np.zeros((count, int(areas.max()) + 1), dtype=np.int64)
@@ -154,14 +155,14 @@ def _majority(areas: Labels, patches: Labels, count: int) -> NDArray[np.int64]:
     return shares.argmax(axis=1)
 
 
-def _by_patch(name: str, owners: NDArray[np.int64], patches: Labels, across: int) -> Cut:
+def _by_patch(name: str, owners: Ints, patches: Labels, across: int) -> Cut:
     """Units of whole patches, from the unit of every patch and the patch of every pixel."""
     _, owners = np.unique(owners, return_inverse=True)  # regions may have no patch at all
     spread = np.append(owners, -1).astype(np.int32)
     return _cut(name, spread[patches], owners.astype(np.int64), across)
 
 
-def _cut(name: str, areas: Labels, patch_units: NDArray[np.int64] | None, across: int) -> Cut:
+def _cut(name: str, areas: Labels, patch_units: Ints | None, across: int) -> Cut:
     count = int(areas.max()) + 1
     if count < 2:
         raise PisteError(

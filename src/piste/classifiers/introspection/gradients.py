@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from piste.errors import PisteError
+from piste.types import Floats, Ints
 
 if TYPE_CHECKING:
     from piste.target import Target
@@ -38,7 +39,7 @@ class Inside(ABC):
         twin: torch.nn.Module,
         inputs: dict[str, torch.Tensor],
         options: dict[str, Any],
-        token_units: NDArray[np.int64],
+        token_units: Ints,
         units: int,
         target: Target,
     ) -> None:
@@ -87,7 +88,7 @@ class Inside(ABC):
                 "gradients are wanted: use what numpy and torch have in common, or choose a class."
             ) from problem
 
-    def per_unit(self, per_token: torch.Tensor | NDArray[Any]) -> NDArray[np.float64]:
+    def per_unit(self, per_token: torch.Tensor | NDArray[Any]) -> Floats:
         """Sums over the tokens of every unit; fixed tokens are left out."""
         if isinstance(per_token, torch.Tensor):
             per_token = per_token.detach().cpu().double().numpy()  # numpy has no bfloat16
@@ -111,7 +112,7 @@ class TextInside(Inside):
         twin: torch.nn.Module,
         inputs: dict[str, torch.Tensor],
         options: dict[str, Any],
-        token_units: NDArray[np.int64],
+        token_units: Ints,
         units: int,
         target: Target,
         stand_ins: Mapping[str, int],

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from piste.classifiers.image.token_dropping import GivenTokens
 from piste.classifiers.introspection.gradients import Inside
+from piste.types import Ints
 
 if TYPE_CHECKING:
     from piste.target import Target
@@ -29,7 +28,7 @@ class PictureInside(Inside):
         self,
         twin: torch.nn.Module,
         pictures: dict[str, torch.Tensor],
-        token_units: NDArray[np.int64],
+        token_units: Ints,
         units: int,
         target: Target,
     ) -> None:

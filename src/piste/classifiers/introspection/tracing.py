@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from piste.classifiers.introspection.attention_capture import Met, Watch
 from piste.classifiers.introspection.gradients import Inside
 from piste.errors import PisteError
-
-Floats = NDArray[np.float64]
+from piste.types import Floats, Ints
 
 _READS = 1e-6
 """Share of the largest gradient below which the head is said not to read a token's row."""
@@ -58,9 +56,9 @@ class Trace:
     """
 
     layers: tuple[Layer, ...]
-    token_units: NDArray[np.int64]
+    token_units: Ints
     units: int
-    readers: NDArray[np.int64]
+    readers: Ints
     """The tokens whose rows of the last attention reach the head: [CLS], the last one, or all."""
 
     @property
@@ -201,7 +199,7 @@ def _heads(tensor: torch.Tensor) -> Floats:
     return array.reshape(-1, *array.shape[-2:])
 
 
-def _readers(last: Layer) -> NDArray[np.int64]:
+def _readers(last: Layer) -> Ints:
     """The rows of the last attention that the answer depends on."""
     size = np.abs(last.gradients).max(axis=(0, 2))
     if not size.max() > 0:

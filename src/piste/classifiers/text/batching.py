@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from piste.subject import Question
+from piste.types import Flags, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Batch:
     ends in the pad id, so that the mask does not tell where its text ends.
     """
 
-    ids: NDArray[np.int64]
-    types: NDArray[np.int64]
-    mask: NDArray[np.int64]
+    ids: Ints
+    types: Ints
+    mask: Ints
     pad: int
-    positions: NDArray[np.int64] | None = None
+    positions: Ints | None = None
     hiding: bool = False
 
 
@@ -86,13 +86,13 @@ def hides(question: Question) -> bool:
     return len(question.payload) > 2
 
 
-def _seen(question: Question) -> NDArray[np.bool_]:
+def _seen(question: Question) -> Flags:
     """Which tokens of a row attention may see: all, or what the question says."""
     ids, _, *seen = question.payload
     return seen[0] if seen else np.ones(len(ids), dtype=bool)
 
 
-def unused_id(rows: Sequence[NDArray[np.int64]]) -> int:
+def unused_id(rows: Sequence[Ints]) -> int:
     """The smallest token id that occurs in no row: a stand-in that can't be mistaken for text.
 
     >>> unused_id([np.array([0, 2]), np.array([1, 4])])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from piste.classifiers.backends.runner import Backend
 from piste.classifiers.backends.weight_sharing import twin_of
@@ -33,6 +32,7 @@ from piste.classifiers.text.prefix_sharing import PrefixRunner
 from piste.classifiers.text.subject import TokenClassifier, TokenSubject
 from piste.errors import PisteError, is_out_of_memory
 from piste.subject import Question, Sequence1D, Subject
+from piste.types import Floats, Ints
 
 if TYPE_CHECKING:
     from piste.target import Target
@@ -117,13 +117,13 @@ class TextClassifier(TokenClassifier):
                 self._bare_frame = False
         return self._bare_frame
 
-    def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+    def answer(self, questions: Sequence[Question]) -> Floats:
         self._backend.check(questions, self._runner.answer)
         return self._runner.answer(questions).to(torch.float64).cpu().numpy()
 
     def share(
         self, questions: Sequence[Question], budget: int
-    ) -> Iterator[tuple[list[Question], NDArray[np.float64]]] | None:
+    ) -> Iterator[tuple[list[Question], Floats]] | None:
         """Causal decoders compute beginnings that questions have in common only once."""
         self._backend.check(questions, self._runner.answer)
         module = self._backend.module
@@ -195,7 +195,7 @@ class TextClassifier(TokenClassifier):
             **self._backend.found(),
         }
 
-    def _inputs(self, batch: Batch) -> dict[str, NDArray[np.int64]]:
+    def _inputs(self, batch: Batch) -> dict[str, Ints]:
         """What the model's forward takes of a batch, by its own names."""
         inputs = {"input_ids": batch.ids, "attention_mask": batch.mask}
         if "token_type_ids" in getattr(self.tokenizer, "model_input_names", ()):
@@ -221,8 +221,8 @@ def _continued(
     runner: PrefixRunner,
     groups: Sequence[Group],
     questions: Sequence[Question],
-    rows: Sequence[NDArray[np.int64]],
-) -> Iterator[tuple[list[Question], NDArray[np.float64]]]:
+    rows: Sequence[Ints],
+) -> Iterator[tuple[list[Question], Floats]]:
     """Run groups in their order; one that does not fit into memory in halves."""
     waiting = list(groups[::-1])
     while waiting:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from piste.classifiers.base import Classifier, OutputKind, check_choices, check_text
+from piste.classifier import Classifier
+from piste.classifiers.base import EngineSubject, check_text
 from piste.classifiers.outputs import Reading, as_matrix, look_like_probabilities, to_logits
 from piste.classifiers.text.batching import Batch, PaddedRunner
 from piste.classifiers.text.classifier import probe_questions
@@ -28,7 +28,10 @@ from piste.subject import (
     Unit,
     UnitChoice,
     UnitKind,
+    check_choices,
 )
+from piste.target import OutputKind
+from piste.types import Floats, Ints
 
 
 class OutputReader:
@@ -47,7 +50,7 @@ class OutputReader:
         self.kind: OutputKind = kind or "classes"
         self.labels = tuple(labels) if labels else ()
 
-    def settle(self, answers: NDArray[np.float64]) -> None:
+    def settle(self, answers: Floats) -> None:
         """Decide once, from the answers to an input and to its units alone."""
         columns = answers.shape[1]
         if self.labels and len(self.labels) != columns:
@@ -70,7 +73,7 @@ class OutputReader:
             number = columns == 1 and self.reading == "logits"
             self.kind = "regression" if number else "classes" if self.exclusive else "labels"
 
-    def logits(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def logits(self, answers: Floats) -> Floats:
         if self.reading != "probabilities" or not np.isfinite(answers).all():
             return answers
         return to_logits(answers, exclusive=bool(self.exclusive))
@@ -110,10 +113,10 @@ class FunctionOutputs(Classifier):
             first = np.concatenate([first, self._raw(singles)])
         self._reader.settle(first)
 
-    def answer(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+    def answer(self, questions: Sequence[Question]) -> Floats:
         return self._reader.logits(self._raw(questions))
 
-    def _raw(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+    def _raw(self, questions: Sequence[Question]) -> Floats:
         raise NotImplementedError
 
 
@@ -165,12 +168,12 @@ class TextFunction(FunctionOutputs):
         self._learn_reading(subject)
         return subject
 
-    def _raw(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+    def _raw(self, questions: Sequence[Question]) -> Floats:
         texts = [question.payload for question in questions]
         return as_matrix(self.function(texts), len(texts))
 
 
-class TextSubject(Subject):
+class TextSubject(EngineSubject):
     """A plain text whose units are cut out of the string and joined again as they stood."""
 
     def __init__(self, classifier: TextFunction, text: str, units: UnitKind) -> None:
@@ -249,13 +252,13 @@ class TokenFunction(FunctionOutputs, TokenClassifier):
             self._runner.settle(probe_questions(subject))
         self._learn_reading(subject)
 
-    def _raw(self, questions: Sequence[Question]) -> NDArray[np.float64]:
+    def _raw(self, questions: Sequence[Question]) -> Floats:
         return self._runner.answer(questions).numpy()
 
     def _forward(self, batch: Batch) -> torch.Tensor:
         return torch.from_numpy(as_matrix(self._call(batch.ids, batch.mask), len(batch.ids)))
 
-    def _call(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> Any:
+    def _call(self, ids: Ints, mask: Ints) -> Any:
         """Functions are written for torch or for numpy: find out which at the first call."""
         tensors = torch.from_numpy(ids), torch.from_numpy(mask)
         if self._tried:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from piste.classifiers.base import EngineSubject
 from piste.errors import PisteError
-from piste.subject import Parts, Question, Removal, Sequence1D, Subject
+from piste.subject import Parts, Question, Removal, Sequence1D
+from piste.types import Flags
 
 if TYPE_CHECKING:
     from piste.classifiers.text.subject import TokenSubject
 
 
-class HidingSubject(Subject):
+class HidingSubject(EngineSubject):
     """A token subject of which every question has the same length and the same positions.
 
     A unit that is not asked about is replaced, token by token, by ``stand_in``, or without one
@@ -57,7 +58,7 @@ class HidingSubject(Subject):
         seen = kept[:, self.token_units]
         return [[(self._question(row), 1.0)] for row in seen]
 
-    def _question(self, seen: NDArray[np.bool_]) -> Question:
+    def _question(self, seen: Flags) -> Question:
         if seen.all():
             return self._whole
         ids, kinds = self._whole.payload

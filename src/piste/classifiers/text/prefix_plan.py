@@ -18,9 +18,10 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-Ids: TypeAlias = NDArray[np.int64]
+from piste.types import Ints
+
+Ids: TypeAlias = Ints
 
 _FEWEST = 2
 """A shorter common beginning is not worth looking up."""

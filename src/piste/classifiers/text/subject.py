@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from piste.classifiers.base import Classifier, check_choices, check_text
+from piste.classifier import Classifier
+from piste.classifiers.base import EngineSubject, check_text
 from piste.classifiers.text.masking import HidingSubject
 from piste.classifiers.text.tokenization import read_tokens
 from piste.classifiers.text.units import Token, group_tokens
@@ -26,7 +26,9 @@ from piste.subject import (
     Unit,
     UnitChoice,
     UnitKind,
+    check_choices,
 )
+from piste.types import Ints
 
 IDS = np.int64
 
@@ -105,7 +107,7 @@ class TokenClassifier(Classifier):
             )
 
 
-class TokenSubject(Subject):
+class TokenSubject(EngineSubject):
     """An input as token ids: fixed runs of special tokens with slots for units between them.
 
     A single text has one slot ([CLS] … [SEP]), a pair has two. Units stay in their slot and
@@ -195,9 +197,7 @@ class TokenSubject(Subject):
                 parts.append(self._encode_long(flat[ends[number] - lengths[number] : ends[number]]))
         return parts
 
-    def _check_all(
-        self, sequences: Sequence[Sequence1D]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _check_all(self, sequences: Sequence[Sequence1D]) -> tuple[Ints, Ints]:
         """All unit indices in a row, and how many each sequence has; refuses what check refuses."""
         arrays = [
             one
@@ -205,15 +205,13 @@ class TokenSubject(Subject):
             else self.check(one)
             for one in sequences
         ]
-        flat: NDArray[np.int64] = np.concatenate(arrays).astype(IDS, copy=False)
+        flat: Ints = np.concatenate(arrays).astype(IDS, copy=False)
         if flat.size and (flat.min() < 0 or flat.max() >= len(self.units)):
             for array in arrays:
                 self.check(array)
         return flat, np.array([len(array) for array in arrays], dtype=IDS)
 
-    def _with_frame(
-        self, flat: NDArray[np.int64], rows: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _with_frame(self, flat: Ints, rows: Ints, lengths: Ints) -> Ints:
         """Pieces of all rows in order: every row's units with the fixed runs around them."""
         runs = len(self._frame)
         first = len(self.units)
@@ -233,7 +231,7 @@ class TokenSubject(Subject):
     def encode(self, sequence: Sequence1D) -> Parts:
         return self.encode_all([sequence])[0]
 
-    def _encode_long(self, sequence: NDArray[np.int64]) -> Parts:
+    def _encode_long(self, sequence: Ints) -> Parts:
         """A sequence with more tokens than the model reads: in windows, if that was chosen."""
         slots: list[list[int]] = [[] for _ in range(len(self._frame) - 1)]
         for unit in sequence.tolist():
@@ -246,9 +244,7 @@ class TokenSubject(Subject):
             self.classifier.accept_length(length + sum(len(run) for run in self._frame))
         return self._windows(bodies, kinds, length)
 
-    def _question(
-        self, bodies: Sequence[NDArray[np.int64]], kinds: Sequence[NDArray[np.int64]]
-    ) -> Question:
+    def _question(self, bodies: Sequence[Ints], kinds: Sequence[Ints]) -> Question:
         ids, types = [self._frame[0]], [self._frame_kinds[0]]
         for slot, body in enumerate(bodies):
             ids += [body, self._frame[slot + 1]]
@@ -258,8 +254,8 @@ class TokenSubject(Subject):
 
     def _windows(
         self,
-        bodies: Sequence[NDArray[np.int64]],
-        kinds: Sequence[NDArray[np.int64]],
+        bodies: Sequence[Ints],
+        kinds: Sequence[Ints],
         length: int,
     ) -> Parts:
         """Cut a body that is too long into windows of equal size, each with the whole frame."""
@@ -279,7 +275,7 @@ class TokenSubject(Subject):
         return questions
 
 
-def _kind_key(kinds: NDArray[np.int64]) -> bytes:
+def _kind_key(kinds: Ints) -> bytes:
     """Token types make a question another one only where there are any."""
     return kinds.astype(np.int8).tobytes() if kinds.any() else b""
 

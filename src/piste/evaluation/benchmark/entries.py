@@ -10,7 +10,7 @@ from typing import Any
 from piste.errors import PisteError
 from piste.evaluation.option_syntax import read_options, split_names, written
 from piste.methods import make, options_of
-from piste.methods.base import check_count
+from piste.validation import check_count
 
 _FORM = re.compile(r"(?P<method>\w+)(?:\[(?P<options>[^\[\]]*)\])?(?::(?P<score>\w+))?")
 

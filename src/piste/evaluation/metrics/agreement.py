@@ -11,12 +11,12 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from piste.classifiers.text.units import word_spans
+from piste.data.marked_units import rationale_units
 from piste.errors import PisteError, shorten
 from piste.evaluation.metrics.base import Answers, Case, Figure, Measured, Metric
-from piste.evaluation.metrics.human_marks import rationale_units
 from piste.evaluation.metrics.ranking import area_under_roc, average_precision, spearman, top_f1
-from piste.methods.base import check_count
 from piste.subject import Sequence1D
+from piste.validation import check_count
 
 __all__ = [
     "NaiveBayes",

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from piste.explanation import UNDIRECTED, Explanation
 from piste.subject import Sequence1D, Subject
 from piste.target import probabilities
+from piste.types import Flags, Floats, Ints
 
-Floats = NDArray[np.float64]
 Average: TypeAlias = Literal["mean", "median"]
 
 
@@ -42,7 +41,7 @@ class Case:
     explanation: Explanation
     subject: Subject
     score: str | None = None
-    rationale: NDArray[np.bool_] | None = None
+    rationale: Flags | None = None
     """Which units people marked, if they were asked."""
     seed: int = 0
 
@@ -66,7 +65,7 @@ class Case:
         return (self.score or self.explanation.ranking) not in UNDIRECTED
 
     @property
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Ints:
         """Units from the one that speaks most for the answer to the one most against it.
 
         Ties keep the order of a fixed shuffle: the text's own order would not be neutral.
@@ -91,7 +90,7 @@ class Case:
             return Answers(logits, numbers, numbers)
         return Answers(logits, numbers, expit(numbers))
 
-    def predict(self, kept: Floats | NDArray[np.bool_]) -> Floats:
+    def predict(self, kept: Floats | Flags) -> Floats:
         """What the explanation expects for masks of kept units (questions × units)."""
         expected = np.asarray(self.explanation.predict(np.asarray(kept, dtype=bool)))
         if expected.ndim == 2:  # centred numbers of all classes: one against the rest

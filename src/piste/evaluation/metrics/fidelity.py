@@ -9,13 +9,14 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from piste.evaluation.metrics.base import Answers, Case, Figure, Floats, Measured, Metric
-from piste.methods.base import check_count, r_squared
+from piste.evaluation.metrics.base import Answers, Case, Figure, Measured, Metric
+from piste.held_out import r_squared
 from piste.subject import Sequence1D
+from piste.types import Flags, Floats
+from piste.validation import check_count
 
-Masks = NDArray[np.bool_]
+Masks = Flags
 
 _MOST = 10
 _FEW = 5

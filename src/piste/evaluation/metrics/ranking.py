@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-Floats = NDArray[np.float64]
-Marked = NDArray[np.bool_]
+from piste.types import Flags, Floats
+
+Marked = Flags
 
 
 def spearman(first: Floats, second: Floats) -> float:

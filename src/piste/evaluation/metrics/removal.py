@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.errors import PisteError, shorten
-from piste.evaluation.metrics.base import Answers, Case, Figure, Floats, Measured, Metric
-from piste.methods.base import check_count
+from piste.evaluation.metrics.base import Answers, Case, Figure, Measured, Metric
 from piste.subject import Sequence1D
+from piste.types import Floats, Ints
+from piste.validation import check_count
 
 GRID: Floats = np.linspace(0.0, 1.0, 21)
 """The fractions of units at which curves are told, so that those of many texts have a mean."""
@@ -189,7 +189,7 @@ class Alone(Metric):
         )
 
 
-def _removals(case: Case, steps: int) -> NDArray[np.int64]:
+def _removals(case: Case, steps: int) -> Ints:
     """How many units are removed: none, and at most ``steps`` numbers evenly spaced to the last."""
     last = case.n if case.subject.can_be_empty else case.n - 1
     return np.linspace(0, last, min(steps, last) + 1).round().astype(np.int64)

@@ -18,8 +18,8 @@ from piste.evaluation.seeds import derive
 from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
 from piste.explanation import Explanation
 from piste.image import Picture
-from piste.methods.base import check_count
 from piste.subject import Input
+from piste.validation import check_count
 
 
 class Again(Protocol):

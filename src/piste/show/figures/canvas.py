@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,13 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
-from numpy.typing import NDArray
 
 from piste.data import storage
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, wording
 from piste.show.figures.fonts import families, writable
-
-Floats = NDArray[np.float64]
+from piste.types import Floats
 
 INK, FAINT, RULE = "#22262b", "#6b737c", "#c9ced4"
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -143,3 +141,13 @@ def save(figure: Figure, path: str | Path) -> None:
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(buffer, format=kind, dpi=160, metadata=dates.get(kind))
     storage.write_bytes(Path(path), buffer.getvalue())
+
+
+def saved(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
+    """A figure, also written if a path is given; an unknown suffix is refused before the work."""
+    if path is not None:
+        format_of(path)
+    figure = draw()
+    if path is not None:
+        save(figure, path)
+    return figure

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from matplotlib.figure import Figure
 
+from piste.comparison import Comparison
 from piste.show import colours, score_terms, wording
 from piste.show.alignment import SCALED, SideBySide
-from piste.show.figures.canvas import FAINT, INK, RULE
+from piste.show.figures.canvas import FAINT, INK, RULE, saved
 from piste.show.figures.fonts import writable
 from piste.show.figures.heatmap_figure import GAP, KEY, Shape, key, show
 from piste.show.figures.text_figure import DPI, LINE, MARGIN, MOST_LINES, Page, flowed
@@ -29,6 +32,12 @@ _PANEL = 250.0
 """Pixels of a picture's width."""
 _ACROSS = 4
 """Pictures in a row."""
+
+
+def plot(comparison: Comparison, path: str | Path | None = None) -> Figure:
+    """The text or the picture once per method, with its scores; saved if a path is given."""
+    sides = SideBySide.of_comparison(comparison)
+    return saved(lambda: draw(sides), path)
 
 
 def draw(sides: SideBySide) -> Figure:

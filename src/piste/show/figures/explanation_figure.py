@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,16 @@ from piste.show.figures.canvas import (
     FAINT,
     INK,
     RULE,
-    Floats,
     bounded,
     canvas,
     entitled,
-    format_of,
     heading,
-    save,
+    saved,
     shades,
 )
 from piste.show.figures.fonts import families, writable
-from piste.show.figures.heatmap_figure import heat
-from piste.show.figures.text_figure import text
-
-__all__ = ["KINDS", "bars", "heat", "plane", "plot", "text"]
+from piste.types import Floats
+from piste.views import VIEWS
 
 
 def plot(
@@ -43,28 +38,25 @@ def plot(
     """A figure of one of the kinds, also saved if ``path`` is given.
 
     Without a kind a picture's heat maps, and of a text the plane, or bars where a method has one
-    score only. The suffix of ``path`` chooses PNG, SVG or PDF; ``options`` go to
-    :func:`plane`, :func:`text`, :func:`heat` or :func:`bars`.
+    score only. Kinds are the views "plot_…" of :data:`piste.views.VIEWS`, ``options`` are theirs.
+    The suffix of ``path`` chooses PNG, SVG or PDF.
     """
     if kind is None:
         kind = "bars" if score_terms.plane_scores(e) is None else "plane"
         kind = "heat" if wording.of_picture(e) else kind
-    possible = [name for name in KINDS if name != ("text" if wording.of_picture(e) else "heat")]
+    kinds = [name.removeprefix("plot_") for name in VIEWS if name.startswith("plot_")]
+    possible = [name for name in kinds if name != ("text" if wording.of_picture(e) else "heat")]
     if kind not in possible:
-        why = f"can't be drawn of a {wording.what(e)}" if kind in KINDS else "is no figure"
+        why = f"can't be drawn of a {wording.what(e)}" if kind in kinds else "is no figure"
         raise PisteError(f"kind={kind!r} {why}: choose {', '.join(possible)}.")
-    known = list(inspect.signature(KINDS[kind]).parameters)[1:]
+    draw = VIEWS[f"plot_{kind}"]
+    known = list(inspect.signature(draw).parameters)[1:]
     for option in options:
         if option not in known:
             raise PisteError(
                 f"The figure {kind!r} has no option {option!r}: it has {', '.join(known)}."
             )
-    if path is not None:
-        format_of(path)  # refused before the work
-    figure = KINDS[kind](e, **options)
-    if path is not None:
-        save(figure, path)
-    return figure
+    return saved(lambda: draw(e, **options), path)
 
 
 def plane(
@@ -168,14 +160,6 @@ def bars(
     axes.set_ylim(-0.7, len(first) - 0.3)
     _title(axes, e, label)
     return figure
-
-
-KINDS: Mapping[str, Callable[..., Figure]] = {
-    "plane": plane,
-    "text": text,
-    "heat": heat,
-    "bars": bars,
-}
 
 
 def _title(axes: Axes, e: Explanation, label: str | int | None) -> None:

@@ -13,9 +13,10 @@ from matplotlib.text import Text
 
 from piste.explanation import Explanation
 from piste.show import colours, score_terms
-from piste.show.figures.canvas import FAINT, INK, Floats, blank, heading
+from piste.show.figures.canvas import FAINT, INK, blank, heading
 from piste.show.figures.fonts import families, writable
 from piste.show.text_pieces import Piece, texts
+from piste.types import Floats
 
 MOST_LINES = 150
 """Taller figures are no longer figures; the rest is left out, with a note."""

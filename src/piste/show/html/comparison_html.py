@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from piste.comparison import Comparison
 from piste.explanation import Explanation
 from piste.show import colours, metric_labels, score_terms, wording
 from piste.show.alignment import FIGURES, SCALED, SideBySide
@@ -49,6 +51,16 @@ def view(sides: SideBySide, *, live: bool = False) -> page_shell.View:
         scripts=explanation_html.SCRIPTS,
         data=_data(sides) | {"checks": checks},
     )
+
+
+def to_html(comparison: Comparison, path: str | Path | None = None) -> str:
+    """A standalone page, also written to ``path`` if given."""
+    return page_shell.document(view(SideBySide.of_comparison(comparison)), path)
+
+
+def notebook(comparison: Comparison) -> str:
+    """What a notebook shows."""
+    return fragment(SideBySide.of_comparison(comparison))
 
 
 def fragment(sides: SideBySide) -> str:

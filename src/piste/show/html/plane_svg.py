@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.explanation import Explanation
 from piste.show import colours, label_placement, score_terms, wording
-
-Floats = NDArray[np.float64]
+from piste.types import Flags, Floats
 
 _FONT = 12.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 10.0, 10.0, 44.0
@@ -64,7 +62,7 @@ class Points:
     """From −1 to 1, for the colours."""
     order: Sequence[int]
     """Points that may have a label, the most telling first."""
-    loose: NDArray[np.bool_]
+    loose: Flags
     """Points that say too little to count: small and pale, or pale only if they have a name."""
     sides: tuple[str, str]
     """What positive and negative values mean."""

@@ -6,12 +6,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.evaluation.metrics.base import Average
 from piste.evaluation.results import Results
-
-Floats = NDArray[np.float64]
+from piste.types import Floats
 
 _DRAWS = 500
 _CHUNK = 2_000_000

@@ -18,8 +18,9 @@ from piste.evaluation.results import Results
 from piste.show.figures.canvas import INK, RULE, entitled, format_of, panels, plain_ticks, save
 from piste.show.figures.fonts import families, writable
 from piste.show.method_colours import FAMILIES, Style, styles
-from piste.show.report.bands import Floats, Spread, spreads
+from piste.show.report.bands import Spread, spreads
 from piste.show.report.dot_figures import cost, intervals
+from piste.types import Floats
 
 __all__ = ["cost", "draw", "fidelity", "intervals", "removal", "write_figures"]
 

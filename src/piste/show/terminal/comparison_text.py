@@ -1,21 +1,18 @@
-"""Explanations of one input by several methods, side by side: terminal and figure."""
+"""Explanations of one input by several methods, side by side, in a terminal."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from piste.comparison import Comparison
 from piste.show import metric_labels, wording
 from piste.show.alignment import SCALED, SideBySide
-from piste.show.figures import comparison_figure
-from piste.show.figures.canvas import format_of, save
 from piste.show.heat_colours import Heat, picture_of
 from piste.show.terminal import image_blocks
 from piste.show.terminal.capabilities import Look, printable
@@ -27,23 +24,13 @@ _LEAST_UNITS = 60
 """So much of a text is always shown, however many methods there are."""
 
 
-def render(sides: SideBySide) -> RenderableType:
+def render(comparison: Comparison) -> RenderableType:
     """Verdicts, the input as every method sees it, and the strongest units, for a terminal."""
-    return _Report(sides)
-
-
-def plot(sides: SideBySide, path: str | Path | None = None) -> Figure:
-    """The text or the picture once per method, with its scores; saved if a path is given."""
-    if path is not None:
-        format_of(path)  # refused before the work
-    figure = comparison_figure.draw(sides)
-    if path is not None:
-        save(figure, path)
-    return figure
+    return Report(SideBySide.of_comparison(comparison))
 
 
 @dataclass(frozen=True)
-class _Report:
+class Report:
     """Rendered late, when the console's width and colours are known."""
 
     sides: SideBySide

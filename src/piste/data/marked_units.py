@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
 from piste.image import Picture
 from piste.subject import Subject, Unit
+from piste.types import Flags
 
 Span: TypeAlias = tuple[int, int]
 Cut: TypeAlias = Subject | Explanation | Sequence[Unit]
@@ -23,7 +23,7 @@ def rationale_units(
     subject: Cut,
     words: str | Sequence[str] | Sequence[Span] | None,
     marks: Sequence[int] | None = None,
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Which units people marked: a unit is if it shares a character with a marked word.
 
     ``words`` are the words people saw, in the order of the text, and ``marks`` a 0 or 1 for each;

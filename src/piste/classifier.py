@@ -1,0 +1,82 @@
+"""What a classifier is: something that answers questions about inputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal
+
+from piste.errors import PisteError
+from piste.subject import LongChoice, Question, Removal, Subject, UnitChoice, check_choices
+from piste.target import OutputKind, Target
+from piste.types import Floats
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Classifier(ABC):
+    """An adapter around something that classifies."""
+
+    name: str
+    labels: tuple[str, ...]
+    """One name per output; empty until the first answer if a function was loaded."""
+    kind: OutputKind
+    budget: int
+    """The most tokens (rows × longest row) one batch should hold."""
+    reads: Literal["texts", "pictures"] = "texts"
+    """What its inputs are."""
+    calibrated: bool = True
+    """Whether the best size of a batch, up to the budget, is found by timing."""
+
+    @abstractmethod
+    def subject(
+        self,
+        input: Any,
+        *,
+        units: UnitChoice = None,
+        long: LongChoice = "error",
+        removal: Removal = "delete",
+    ) -> Subject:
+        """Bind one input to this classifier and cut it into units."""
+
+    def check_choices(self, units: UnitChoice, long: str, removal: str) -> None:
+        """Refuse early what :meth:`subject` would refuse of any input."""
+        check_choices(units, long, removal)
+
+    @abstractmethod
+    def answer(self, questions: Sequence[Question]) -> Floats:
+        """Logits for one batch, questions × outputs. Called within :meth:`session`."""
+
+    def share(
+        self, questions: Sequence[Question], budget: int
+    ) -> Iterator[tuple[list[Question], Floats]] | None:
+        """Answer all questions with less work than one by one, or None where there is no way.
+
+        A batch holds at most ``budget`` tokens. Called within :meth:`session`.
+        """
+        return None
+
+    def session(self) -> AbstractContextManager[object]:
+        """The state in which questions are answered; restores what it found."""
+        return nullcontext()
+
+    def inside(self, subject: Subject, target: Target) -> Any:
+        """A white box's embeddings and gradients for one input; a black box refuses."""
+        raise PisteError(
+            f"{self.name!r} only gives answers, and this method looks inside a model: choose one "
+            "that needs answers only (see `piste methods`), or load the model itself."
+        )
+
+    def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
+        """A white box's own inputs for the whole of a subject, one row, by the model's names."""
+        raise NotImplementedError
+
+    def fingerprint(self) -> str | None:
+        """A text that is another one if answers might be; None if that can't be known."""
+        return None
+
+    def describe(self) -> dict[str, object]:
+        """What the result should remember of this classifier."""
+        return {"name": self.name}
