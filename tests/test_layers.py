@@ -18,6 +18,7 @@ LAYERS = (
     ("image", "subject", "target", "surrogates", "classifier", "explanation", "held_out"),
     ("data",),
     ("engine",),
+    ("options",),
     ("zoo",),
     ("classifiers",),
     ("vocabulary",),

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from piste.verification import Check
 
-DEFAULT_METHODS = ("slalom", "lime", "kernel_shap", "partition_shap", "integrated_gradients")
 VERDICTS = ("r2_all", "mse_few", "aopc", "seconds", "calls")
 """What is said of every method: R² over removals of all sizes, error for one to five removed
 units, deletion AOPC, and what it cost."""
@@ -141,7 +140,7 @@ def explanations(
     if isinstance(methods, str):
         raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
     told: dict[str, Explanation] = {}
-    for entry in make_entries(methods or DEFAULT_METHODS, samples, options):
+    for entry in make_entries(methods or usual_methods(), samples, options):
         try:
             if entry.telling not in told:
                 told[entry.telling] = explain(
@@ -154,6 +153,11 @@ def explanations(
             if methods is not None or METHODS[entry.method].needs == "answers":
                 raise
             yield entry.label, problem
+
+
+def usual_methods() -> list[str]:
+    """What is compared if no methods are named."""
+    return [name for name, method in METHODS.items() if method.compared]
 
 
 def compared(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from piste.classifiers import Classifier, load
 from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError
 from piste.explanation import Explanation, Output
-from piste.methods import Method, Task, make
+from piste.methods import Method, MethodChoice, Task, make
+from piste.options import Samples, check_seed
 from piste.subject import Given, LongChoice, Removal, Sequence1D, Subject, UnitChoice
 from piste.target import TargetChoice, probabilities, resolve
 from piste.threads import threads_for
 
-Samples: TypeAlias = int | Literal["auto"] | None
 Plan: TypeAlias = list[Sequence1D]
 
 # Units asked about in one wave of inputs: many batches, and a few hundred megabytes at most.
@@ -36,7 +36,7 @@ def explain(
     classifier: Any,
     input: Given,
     *,
-    method: str = ...,
+    method: MethodChoice = ...,
     target: TargetChoice = ...,
     units: UnitChoice = ...,
     samples: Samples = ...,
@@ -54,7 +54,7 @@ def explain(
     classifier: Any,
     input: list[Any],
     *,
-    method: str = ...,
+    method: MethodChoice = ...,
     target: TargetChoice = ...,
     units: UnitChoice = ...,
     samples: Samples = ...,
@@ -71,7 +71,7 @@ def explain(
     classifier: Any,
     input: Given | list[Any],
     *,
-    method: str = "slalom",
+    method: MethodChoice = "slalom",
     target: TargetChoice = None,
     units: UnitChoice = None,
     samples: Samples = None,
@@ -85,7 +85,8 @@ def explain(
     """Explain the classifier's decision on a text, a pair of texts, a picture, or a list of them.
 
     A picture is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
-    numbers in 0 … 1. ``target`` is the number that is explained (default: log-odds of the
+    numbers in 0 … 1. ``method`` is a name (see ``piste methods``), or a method of yours.
+    ``target`` is the number that is explained (default: log-odds of the
     predicted class), ``units`` what the input is cut into: "words", "tokens" or "sentences" of a
     text; "patches", "grid:K" (K × K groups of patches) or "superpixels:K" (about K regions) of a
     picture. None is "words", and of a picture its patches, or "grid:7" if there are more than 64
@@ -104,8 +105,7 @@ def explain(
     loaded = load(classifier)
     if samples is not None:
         options["samples"] = samples
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise PisteError(f"seed={seed!r} is wrong: a whole number from 0 on is wanted.")
+    check_seed(seed)
     chosen = make(method, options)
     several = isinstance(input, list)
     inputs: list[Any] = input if isinstance(input, list) else [input]
@@ -117,6 +117,7 @@ def explain(
             raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
     with Progress(progress) as shown, opened(cache) as kept:
         run = _Run(loaded, chosen, subjects, target, seed, Engine(loaded, shown, kept))
+        run.unused = samples is not None and not hasattr(chosen, "samples")
         try:
             explanations = run.explain()
         finally:
@@ -150,6 +151,8 @@ class _Run:
         engine: Engine,
     ) -> None:
         self.classifier, self.method, self.engine, self.seed = classifier, method, engine, seed
+        self.unused = False
+        """Whether a number of questions was given to a method that has none."""
         self.seconds = [0.0] * len(subjects)
         whole = self._ask([(number, s, [s.whole]) for number, s in enumerate(subjects)])
         self.tasks = [
@@ -235,6 +238,8 @@ class _Run:
             "units": task.subject.cut,
         }
         settings = dict(solution.settings) | {"seed": self.seed, "input": notes}
+        if self.unused:
+            settings["samples"] = "not used: this method has no such number"
         return Explanation(
             method=self.method.name,
             input=task.subject.input,

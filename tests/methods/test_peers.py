@@ -352,7 +352,7 @@ def test_options_are_checked() -> None:
         ("integrated_gradients", {"baseline": "noise"}, "choose auto, pad, mask, mean, blur, zero"),
         ("smoothgrad", {"noise": -1}, "a number from 0"),
         ("linear", {"sampler": "x"}, "unknown"),
-        ("occlusion", {"samples": 3}, "has no option 'samples'"),
+        ("occlusion", {"steps": 3}, "has no option 'steps'"),
     ):
         with pytest.raises(PisteError, match=words):
             make(name, options)

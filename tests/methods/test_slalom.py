@@ -147,7 +147,7 @@ def test_held_out_questions_are_not_in_the_fit(bert: Any, sampler: str) -> None:
     task = Task(subject, target, logits, np.random.default_rng(0))
     method = SlalomMethod(samples=200, sampler=sampler)
     plan = [tuple(map(int, question)) for question in method.plan(task)]
-    count = task.memory["slalom"].held_out
+    count = task.held_out
     held_out, fitted = set(plan[:count]), set(plan[count:])
     assert len(held_out) == 25
     assert not held_out & fitted
@@ -231,7 +231,7 @@ def test_repeated_words_do_not_leak_into_the_held_out_questions(bert: Any) -> No
     task = Task(subject, target, subject.ask([subject.whole])[0], np.random.default_rng(0))
     plan = SlalomMethod(samples=100).plan(task)
     keys = [subject.encode(question)[0][0].key for question in plan]
-    held_out = task.memory["slalom"].held_out
+    held_out = task.held_out
     assert held_out > 2
     assert not set(keys[:held_out]) & set(keys[held_out:])
 

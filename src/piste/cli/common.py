@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from piste.errors import PisteError
+from piste.options import HELP
 
 out = Console()
 err = Console(stderr=True)
@@ -23,32 +24,15 @@ File = Annotated[Path | None, typer.Option("--file", "-f", help="Read the text h
 Image = Annotated[Path | None, typer.Option("--image", "-i", help="Read the picture here.")]
 Pair = Annotated[str | None, typer.Option(help="The second text, for models that read pairs.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="A bundled name, a folder or a hub id.")]
-Units = Annotated[
-    str | None,
-    typer.Option(
-        help="Of a text: words (default), tokens or sentences. Of a picture: patches, grid:K or "
-        "superpixels:K (default: patches, or grid:7 if there are many)."
-    ),
-]
-Target = Annotated[
-    str | None,
-    typer.Option(help='A class by name or number, "a vs b", or all. Default: the predicted.'),
-]
-Samples = Annotated[str | None, typer.Option(help="How many questions to ask, or auto.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Units = Annotated[str | None, typer.Option(help=HELP["units"])]
+Target = Annotated[str | None, typer.Option(help=HELP["target"])]
+Samples = Annotated[str | None, typer.Option(help=HELP["samples"])]
+Seed = Annotated[int, typer.Option(help=HELP["seed"])]
+Cache = Annotated[Path | None, typer.Option(help=HELP["cache"])]
+Long = Annotated[str, typer.Option(help=HELP["long"])]
+Removal = Annotated[str, typer.Option(help=HELP["removal"])]
 Runtime = Annotated[
     str, typer.Option(help="What runs the model: torch, torch-int8, onnx, openvino … (see docs).")
-]
-Cache = Annotated[Path | None, typer.Option(help="Keep answers in this folder for later runs.")]
-Long = Annotated[
-    str, typer.Option(help="A text longer than the model reads: error, truncate or windows.")
-]
-Removal = Annotated[
-    str,
-    typer.Option(
-        help="What removed units leave. Of a text: delete, mask, pad or attention. Of a picture: "
-        "delete, attention, mean, blur or noise."
-    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Write a standalone page here.")]

@@ -123,7 +123,6 @@ def evaluate(
         lent = [] if data is None else read_data(data, split=split, **columns)
         found = evaluate_saved(classifier, explanations, methods=methods, data=lent, **shared)
     else:
-        from piste.evaluation.benchmark.runner import DEFAULT_METHODS
         from piste.evaluation.benchmark.runner import evaluate as run
 
         assert data is not None
@@ -133,7 +132,7 @@ def evaluate(
         found = run(
             classifier,
             chosen,
-            methods=DEFAULT_METHODS if methods is None else methods,
+            methods=methods,
             examples=examples,
             samples=samples,
             save_explanations=save_explanations,

@@ -17,6 +17,7 @@ from piste.engine.memory import give_back
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.methods import make
+from piste.options import check_seed, separated
 from piste.pipeline import explain
 from piste.validation import check_count
 
@@ -49,11 +50,11 @@ class Plan:
     def __post_init__(self) -> None:
         check_count("block", self.block)
         check_kept(self.columns.keep, DOCUMENT_COLUMNS)
-        own = ("target", "units", "seed", "long", "removal", "cache")
-        options = {name: value for name, value in self.how.items() if name not in own}
-        if options.get("samples", 0) is None:
-            del options["samples"]
-        make(self.method, options)  # refused here, before anything is read
+        shared, own = separated(self.how)
+        check_seed(shared.get("seed", 0))
+        if shared.get("samples") is not None:
+            own["samples"] = shared["samples"]
+        make(self.method, own)  # refused here, before anything is read
 
     def files(self) -> list[Source]:
         """The files, checked for their columns."""

@@ -3,80 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, TypeAlias
 
-from piste.errors import PisteError, need
-from piste.methods.attention import Attention
-from piste.methods.attention_flow import AttentionFlow
-from piste.methods.attention_norms import AttentionNorms
-from piste.methods.attention_rollout import AttentionRollout, GradientRollout
-from piste.methods.attention_shapley import AttentionShapley
-from piste.methods.attnlrp import AttnLRP
+from piste.errors import PisteError, need, shorten
 from piste.methods.base import Method, Solution, Task
-from piste.methods.controls import CentreMethod, RandomMethod, ZeroMethod
-from piste.methods.grad_sam import GradSam
-from piste.methods.gradient import Gradient
-from piste.methods.gradient_x_input import GradientTimesInput
-from piste.methods.integrated_gradients import IntegratedGradients
-from piste.methods.kernel_shap import KernelShapMethod
-from piste.methods.lime import LimeMethod
-from piste.methods.linear import LinearMethod
-from piste.methods.occlusion import OcclusionMethod
-from piste.methods.partition_shap import PartitionShapMethod
-from piste.methods.permutation_shap import PermutationShapMethod
 from piste.methods.slalom import SlalomMethod
-from piste.methods.smoothgrad import SmoothGrad
-from piste.methods.vocabulary import VocabularyMethod
+from piste.registry import Registry
 
-METHODS: Mapping[str, type[Any]] = {
-    method.name: method
-    for method in (
-        SlalomMethod,
-        VocabularyMethod,
-        LimeMethod,
-        KernelShapMethod,
-        PartitionShapMethod,
-        PermutationShapMethod,
-        LinearMethod,
-        OcclusionMethod,
-        Gradient,
-        GradientTimesInput,
-        IntegratedGradients,
-        SmoothGrad,
-        AttnLRP,
-        Attention,
-        AttentionNorms,
-        AttentionRollout,
-        AttentionFlow,
-        GradSam,
-        GradientRollout,
-        AttentionShapley,
-        RandomMethod,
-        CentreMethod,
-        ZeroMethod,
-    )
-}
+METHODS: Registry[type[Any]] = Registry(
+    "method",
+    "piste.methods",
+    {
+        "slalom": "piste.methods.slalom:SlalomMethod",
+        "vocabulary": "piste.methods.vocabulary:VocabularyMethod",
+        "lime": "piste.methods.lime:LimeMethod",
+        "kernel_shap": "piste.methods.kernel_shap:KernelShapMethod",
+        "partition_shap": "piste.methods.partition_shap:PartitionShapMethod",
+        "permutation_shap": "piste.methods.permutation_shap:PermutationShapMethod",
+        "linear": "piste.methods.linear:LinearMethod",
+        "occlusion": "piste.methods.occlusion:OcclusionMethod",
+        "gradient": "piste.methods.gradient:Gradient",
+        "gradient_x_input": "piste.methods.gradient_x_input:GradientTimesInput",
+        "integrated_gradients": "piste.methods.integrated_gradients:IntegratedGradients",
+        "smoothgrad": "piste.methods.smoothgrad:SmoothGrad",
+        "attnlrp": "piste.methods.attnlrp:AttnLRP",
+        "attention": "piste.methods.attention:Attention",
+        "attention_norms": "piste.methods.attention_norms:AttentionNorms",
+        "attention_rollout": "piste.methods.attention_rollout:AttentionRollout",
+        "attention_flow": "piste.methods.attention_flow:AttentionFlow",
+        "grad_sam": "piste.methods.grad_sam:GradSam",
+        "gradient_rollout": "piste.methods.attention_rollout:GradientRollout",
+        "attention_shapley": "piste.methods.attention_shapley:AttentionShapley",
+        "random": "piste.methods.controls:RandomMethod",
+        "centre": "piste.methods.controls:CentreMethod",
+        "zero": "piste.methods.controls:ZeroMethod",
+    },
+)
+"""Methods by name; those of installed packages and registered ones too."""
 
-__all__ = ["METHODS", "Method", "SlalomMethod", "Solution", "Task", "make", "options_of"]
+MethodChoice: TypeAlias = str | Method | type[Method]
+"""A name of :data:`METHODS`, a method with its options, or a class of methods."""
+
+__all__ = [
+    "METHODS",
+    "Method",
+    "MethodChoice",
+    "SlalomMethod",
+    "Solution",
+    "Task",
+    "make",
+    "options_of",
+]
 
 
-def make(name: str, options: Mapping[str, Any]) -> Method:
-    """A method by name with its options; unknown names and options are refused."""
-    known = options_of(name)
+def make(method: Any, options: Mapping[str, Any]) -> Method:
+    """A method (see :data:`MethodChoice`) with options; unknown names and options are refused.
+
+    ``samples`` is accepted by all: methods that do not ask a number of questions leave it out, and
+    their results say so.
+
+    >>> make("occlusion", {"samples": 100}).name, make(SlalomMethod(), {"samples": 50}).samples
+    ('occlusion', 50)
+    """
+    kind: Any = type(method) if isinstance(method, Method) else _class(method)
+    known = [field.name for field in fields(kind)]
+    chosen = {name: value for name, value in options.items() if name in known}
     for option in options:
-        if option not in known:
+        if option not in known and option != "samples":
             raise PisteError(
-                f"The method {name!r} has no option {option!r}: it has {', '.join(known)}."
+                f"The method {kind.name!r} has no option {option!r}: it has {', '.join(known)}."
             )
-    method: Method = METHODS[name](**options)
-    if method.library:  # now, so that a missing one is told early and importing takes no one's time
-        need(method.library, "peers", f"The method {name!r}")
-    return method
+    made: Method = (
+        kind(**chosen) if method is kind or isinstance(method, str) else replace(method, **chosen)
+    )
+    if made.library:  # now, so that a missing one is told early and importing takes no one's time
+        need(made.library, "peers", f"The method {kind.name!r}")
+    return made
 
 
-def options_of(name: str) -> list[str]:
+def options_of(method: str | type[Method]) -> list[str]:
     """The names of a method's options; an unknown method is refused."""
-    if name not in METHODS:
-        raise PisteError(f"method={name!r} is unknown: choose {', '.join(METHODS)}.")
-    return [field.name for field in fields(METHODS[name])]
+    return [field.name for field in fields(_class(method))]
+
+
+def _class(method: object) -> Any:
+    if isinstance(method, type) and issubclass(method, Method):
+        return method
+    if not isinstance(method, str) or method not in METHODS:
+        raise PisteError(
+            f"method={shorten(method)} is unknown: choose {', '.join(METHODS)}, or give a "
+            "piste.methods.Method."
+        )
+    return METHODS[method]

@@ -48,12 +48,12 @@ class AdditiveMethod(Method):
         drawn = sampling.draw(
             "subsets", len(task.subject), count, task.rng, seen, task.subject.types
         )
-        task.memory["held_out"] = len(drawn)
+        task.held_out = len(drawn)
         return list(drawn)
 
     def solution(self, task: Task, found: Found) -> Solution:
         """Scores, sum and verdict; held-out questions that were asked again don't count."""
-        held = task.memory["held_out"]
+        held = task.held_out or 0
         base = np.asarray(found.base, dtype=np.float64)
         surrogate = AdditiveSurrogate(
             float(base) if base.ndim == 0 else tuple(map(float, base)), self.score
@@ -94,7 +94,7 @@ class CheckedMethod(AdditiveMethod):
         check_count("held_out", self.held_out, least=0)
 
     def plan(self, task: Task) -> list[Sequence1D]:
-        if "held_out" in task.memory:
+        if task.held_out is not None:
             return []
         count = held_out_share(10 * self.held_out, 2 * self.held_out, len(task.subject))
         return [*self.ask_held_out(task, min(self.held_out, count)), *self.questions(task)]
@@ -102,6 +102,20 @@ class CheckedMethod(AdditiveMethod):
     def questions(self, task: Task) -> list[Sequence1D]:
         """What the method itself asks."""
         return []
+
+
+@dataclass
+class _Exploration:
+    """What a method that asks about sets of units has planned and found for one input."""
+
+    nothing: int
+    """How many questions stand for the input without any unit."""
+    budget: int
+    empty: Floats | float = 0.0
+    """The answer without any unit."""
+    talk: Conversation | None = None
+    asked: Masks | None = None
+    """Which units the last questions kept."""
 
 
 @dataclass(frozen=True)
@@ -126,31 +140,32 @@ class CoalitionMethod(AdditiveMethod):
         """
 
     def plan(self, task: Task) -> list[Sequence1D]:
-        memory, n = task.memory, len(task.subject)
-        if "held_out" not in memory:
+        if task.held_out is None:
             total = self.samples or default_samples(len(np.unique(task.subject.types)))
-            first = self.ask_held_out(task, held_out_share(total, total, n))
+            first = self.ask_held_out(task, held_out_share(total, total, len(task.subject)))
             nothing = _stand_ins(task) if self.asks_nothing or task.subject.can_be_empty else []
-            memory["nothing"] = len(nothing)
-            memory["budget"] = max(total - len(first) - len(nothing) - 1, 1)
+            budget = max(total - len(first) - len(nothing) - 1, 1)
+            task.state = _Exploration(len(nothing), budget)
             if first or nothing:
                 return [*first, *nothing]
-        if "talk" not in memory:
-            held = memory["held_out"]
-            if memory["nothing"]:
-                few = task.target(task.logits[held : held + memory["nothing"]])
-                memory["empty"] = _nothing(few) if not task.subject.can_be_empty else few[0]
-            seed, budget = int(task.rng.integers(2**31)), memory["budget"]
-            # The thread must not hold the memory, which holds the conversation: see its finalizer.
-            memory["talk"] = Conversation(lambda game: self.explore(game, task, budget), seed)
-            return self._next(task, None)
-        return self._next(task, self._answers(task))
+        state = task.state_as(_Exploration)
+        if state.talk is None:
+            if state.nothing:
+                held = task.held_out or 0
+                few = task.target(task.logits[held : held + state.nothing])
+                state.empty = _nothing(few) if not task.subject.can_be_empty else few[0]
+            seed, budget = int(task.rng.integers(2**31)), state.budget
+            # The thread must not hold the state, which holds the conversation: see its finalizer.
+            state.talk = Conversation(lambda game: self.explore(game, task, budget), seed)
+            return self._next(task, state, None)
+        return self._next(task, state, self._answers(task, state))
 
-    def _next(self, task: Task, answers: Floats | None) -> list[Sequence1D]:
+    def _next(self, task: Task, state: _Exploration, answers: Floats | None) -> list[Sequence1D]:
         """Let the method go on until it asks something that is not known yet."""
+        assert state.talk is not None
         while True:
             try:
-                masks = task.memory["talk"].step(answers)
+                masks = state.talk.step(answers)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
                 if isinstance(problem, PisteError) or not self.library:
                     raise
@@ -160,28 +175,31 @@ class CoalitionMethod(AdditiveMethod):
                 ) from problem
             if masks is None:
                 return []
-            task.memory["asked"] = masks
+            state.asked = masks
             fresh = masks[_partial(masks)]
             if len(fresh):
                 return [np.nonzero(row)[0] for row in fresh]
-            answers = self._answers(task)
+            answers = self._answers(task, state)
 
-    def _answers(self, task: Task) -> Floats:
+    def _answers(self, task: Task, state: _Exploration) -> Floats:
         """Numbers for the masks asked last: fresh ones, and those of all units and of none."""
-        masks: Masks = task.memory["asked"]
+        masks = state.asked
+        assert masks is not None
         sizes, fresh = masks.sum(axis=1), _partial(masks)
         whole = task.target(task.whole[None, :])[0]
         numbers = np.empty((len(masks), *np.shape(whole)))
         numbers[sizes == masks.shape[1]] = whole
         if (sizes == 0).any():
-            numbers[sizes == 0] = task.memory["empty"]
+            numbers[sizes == 0] = state.empty
         if fresh.any():
             numbers[fresh] = task.target(task.logits[-int(fresh.sum()) :])
         return numbers
 
     def solve(self, task: Task) -> Solution:
-        found: Found = task.memory["talk"].result
-        if not task.subject.can_be_empty and task.memory["nothing"]:
+        state = task.state_as(_Exploration)
+        assert state.talk is not None
+        found: Found = state.talk.result
+        if not task.subject.can_be_empty and state.nothing:
             found.more["empty"] = "from single units and pairs: nothing can't be read here"
         return self.solution(task, found)
 
@@ -196,11 +214,11 @@ class InsideMethod(CheckedMethod):
 
     def trace(self, task: Task) -> None:
         inside = task.subject.classifier.inside(task.subject, task.target)
-        task.memory["found"] = self.look(inside, task)
+        task.state = self.look(inside, task)
         task.passes = inside.calls
 
     def solve(self, task: Task) -> Solution:
-        return self.solution(task, task.memory["found"])
+        return self.solution(task, task.state_as(Found))
 
 
 def _partial(masks: Masks) -> Masks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,6 +15,8 @@ from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
 from piste.target import Target
 from piste.types import Counts, Floats, Ints
+
+State = TypeVar("State")
 
 
 @dataclass
@@ -28,8 +30,10 @@ class Task:
     rng: np.random.Generator
     sequences: list[Sequence1D] = field(default_factory=list)
     logits: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    memory: dict[str, Any] = field(default_factory=dict)
-    """A method's own notes between planning and solving."""
+    held_out: int | None = None
+    """How many of the first questions are kept for measuring fidelity; None before planning."""
+    state: object = None
+    """What a method keeps between its rounds: an object of a class of its own."""
     passes: int = 0
     """Forward passes made inside the model, beside the questions asked."""
 
@@ -40,7 +44,12 @@ class Task:
 
     def clear(self) -> None:
         """Let go of what was asked, once it is solved: of many inputs it would fill the memory."""
-        self.sequences, self.logits, self.memory = [], np.empty((0, 0)), {}
+        self.sequences, self.logits, self.state = [], np.empty((0, 0)), None
+
+    def state_as(self, kind: type[State]) -> State:
+        """What the method keeps, which is of this class."""
+        assert isinstance(self.state, kind), "planned by another method"
+        return self.state
 
     def numbers(self) -> Floats:
         """The explained number(s) of every question asked, in order."""
@@ -83,6 +92,10 @@ class Method(ABC):
     """One line for lists."""
     paper: ClassVar[str] = ""
     """Where it was published."""
+    compared: ClassVar[bool] = False
+    """Whether :func:`piste.compare` takes it if no methods are named."""
+    evaluated: ClassVar[bool] = False
+    """Whether :func:`piste.evaluation.evaluate` does."""
     library: ClassVar[str] = ""
     """The module of another library that does the work, if one does."""
 
@@ -92,7 +105,7 @@ class Method(ABC):
         return False
 
     def trace(self, task: Task) -> None:
-        """Look inside the model, if need be, and note in ``task.memory`` what was seen."""
+        """Look inside the model, if need be, and keep in ``task.state`` what was seen."""
         return
 
     @abstractmethod

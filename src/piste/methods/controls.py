@@ -32,6 +32,7 @@ class RandomMethod(ControlMethod):
     """Normal random numbers, as large as the answer divided by the root of the units."""
 
     name: ClassVar[str] = "random"
+    evaluated: ClassVar[bool] = True
     about: ClassVar[str] = "control: random scores"
 
     def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:

@@ -29,6 +29,7 @@ class IntegratedGradients(GradientMethod):
     baseline: str = "auto"
 
     name: ClassVar[str] = "integrated_gradients"
+    compared: ClassVar[bool] = True
     about: ClassVar[str] = "gradients summed up on the way from a baseline to the input"
     paper: ClassVar[str] = "Sundararajan et al., ICML 2017"
     library: ClassVar[str] = "captum.attr"

@@ -28,6 +28,8 @@ class KernelShapMethod(CoalitionMethod):
     l1_reg: str | float | bool = "auto"
 
     name: ClassVar[str] = "kernel_shap"
+    compared: ClassVar[bool] = True
+    evaluated: ClassVar[bool] = True
     about: ClassVar[str] = "Shapley values, estimated by weighted regression"
     paper: ClassVar[str] = "Lundberg & Lee, NeurIPS 2017"
     library: ClassVar[str] = "shap"

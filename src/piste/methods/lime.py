@@ -25,6 +25,8 @@ class LimeMethod(CoalitionMethod):
     kernel_width: float = 25.0
 
     name: ClassVar[str] = "lime"
+    compared: ClassVar[bool] = True
+    evaluated: ClassVar[bool] = True
     about: ClassVar[str] = "weights of a local linear model"
     paper: ClassVar[str] = "Ribeiro et al., KDD 2016"
     library: ClassVar[str] = "lime.lime_text"

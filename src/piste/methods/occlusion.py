@@ -28,7 +28,7 @@ class OcclusionMethod(CheckedMethod):
 
     def solve(self, task: Task) -> Solution:
         whole = task.target(task.whole[None, :])
-        rest = task.logits[task.memory["held_out"] :]
+        rest = task.logits[task.held_out or 0 :]
         # A single unit of a classifier that can't read nothing has nothing to be held against.
         scores = whole - task.target(rest) if len(rest) else 0 * whole
         return self.solution(task, self.around_the_whole(task, scores))

@@ -22,6 +22,7 @@ class PartitionShapMethod(CoalitionMethod):
     """
 
     name: ClassVar[str] = "partition_shap"
+    compared: ClassVar[bool] = True
     about: ClassVar[str] = "Owen values: Shapley values along a tree of neighbouring units"
     paper: ClassVar[str] = "Lundberg et al., shap; Owen, 1977"
     library: ClassVar[str] = "shap"

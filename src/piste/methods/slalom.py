@@ -34,7 +34,6 @@ class _State:
     """What is planned and found for one input."""
 
     seen: sampling.Seen
-    held_out: int
     sampler: str
     budget: Budget | None = None
     players: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -73,6 +72,8 @@ class SlalomMethod(Method):
     epochs: int = 60
 
     name: ClassVar[str] = "slalom"
+    compared: ClassVar[bool] = True
+    evaluated: ClassVar[bool] = True
     about: ClassVar[str] = "value, importance and contribution of every unit, by one surrogate"
     paper: ClassVar[str] = "Leemann et al., TMLR 2025"
 
@@ -110,9 +111,9 @@ class SlalomMethod(Method):
     # -- planning ------------------------------------------------------------------------------
 
     def plan(self, task: Task) -> list[Sequence1D]:
-        state: _State | None = task.memory.get("slalom")
-        if state is None:
+        if task.state is None:
             return self._first_round(task)
+        state = task.state_as(_State)
         if self.solver == "analytic":
             return self._pairs(task, state)
         return self._another_round(task, state) if state.budget is not None else []
@@ -122,8 +123,8 @@ class SlalomMethod(Method):
         seen: sampling.Seen = {sampling.key_of(types)}
         apart = task.subject.is_picture and n > FEW and self.sampler is None and not self.short_only
         chosen = self.sampler or ("short" if self.short_only else "mix" if apart else "log")
-        state = _State(seen, 0, chosen, apart=apart)
-        task.memory["slalom"] = state
+        state = _State(seen, chosen, apart=apart)
+        task.state = state
         if self.samples == "auto" or self.seconds is not None:
             most = self.samples if isinstance(self.samples, int) else self.max_samples
             state.budget = Budget(most, self.seconds)
@@ -135,7 +136,7 @@ class SlalomMethod(Method):
             total = usual if self.samples is None else int(self.samples)
             share = total
         held_out = self._held_out(task, held_out_share(share, total, n), seen)
-        state.held_out = len(held_out)
+        task.held_out = len(held_out)
         if self.solver == "analytic":
             state.players = np.unique(self._types(task), return_index=True)[1]
             return [*held_out, *([int(unit)] for unit in state.players)]
@@ -171,7 +172,7 @@ class SlalomMethod(Method):
     def _pairs(self, task: Task, state: _State) -> list[Sequence1D]:
         if len(state.players) < 2 or state.pairs is not None:
             return []
-        values = task.numbers()[state.held_out :]
+        values = task.numbers()[_held(task) :]
         state.pairs = analytic.pair_questions(values)
         players = state.players
         return [sorted((int(players[a]), int(players[b]))) for a, b in state.pairs]
@@ -198,7 +199,7 @@ class SlalomMethod(Method):
     def _fit(self, task: Task, state: _State) -> tuple[Fit, Fidelity]:
         if state.fitted is not None and state.fitted[0] == len(task.sequences):
             return state.fitted[1:]
-        held = state.held_out
+        held = _held(task)
         counts, numbers = task.counts(self._types(task)), task.numbers()
         if self.solver == "sgd":
             options: dict[str, Any] = {"solver": "sgd", "epochs": self.epochs}
@@ -213,13 +214,13 @@ class SlalomMethod(Method):
         return found, fidelity
 
     def solve(self, task: Task) -> Solution:
-        state: _State = task.memory["slalom"]
+        state = task.state_as(_State)
         settings: dict[str, Any] = {
             "sampler": state.sampler,
             "solver": self.solver,
             "share": self.share,
             "samples": self.samples,
-            "held_out": state.held_out,
+            "held_out": _held(task),
         }
         types, found = self._types(task), None
         if self.solver == "analytic":
@@ -242,7 +243,7 @@ class SlalomMethod(Method):
                 settings["stopped"] = state.budget.stopped
         scores, errors = text_scores(slalom, types, found, linear=self._published)
         if state.apart:
-            _set_asked_values(task, state.held_out, types, scores["value"], errors["value"])
+            _set_asked_values(task, _held(task), types, scores["value"], errors["value"])
         error = 0.0 if found is None else found.mixing_error
         return Solution(
             scores=scores,
@@ -255,7 +256,7 @@ class SlalomMethod(Method):
 
     def _solve_analytic(self, task: Task, state: _State) -> tuple[Slalom, Fidelity, dict[str, Any]]:
         numbers, types = task.numbers(), self._types(task)
-        held, players = state.held_out, state.players
+        held, players = _held(task), state.players
         values = numbers[held : held + len(players)]
         more: dict[str, Any] = {}
         if len(players) < 2:
@@ -272,6 +273,10 @@ class SlalomMethod(Method):
             slalom = replace(slalom, base=np.zeros(slalom.evidence.shape[1]))
         expected = slalom.predict(task.counts(types)[:held])
         return slalom, measure_fidelity(expected, numbers[:held]), more
+
+
+def _held(task: Task) -> int:
+    return task.held_out or 0
 
 
 def _fresh(questions: list[Ints], types: Ints, seen: sampling.Seen) -> list[Sequence1D]:

@@ -70,17 +70,16 @@ class VocabularyMethod(Method):
                 check_count(name, getattr(self, name))
 
     def plan(self, task: Task) -> list[Sequence1D]:
-        if "held_out" in task.memory:
+        if task.held_out is not None:
             return []
         n, types = len(task.subject), task.subject.types
         seen: sampling.Seen = {sampling.key_of(types)}
 
         def parts(count: int) -> list[Sequence1D]:
-            few = sampling.draw("log", n, (count + 1) // 2, task.rng, seen, types)
-            return [*few, *sampling.draw("subsets", n, count - len(few), task.rng, seen, types)]
+            return list(sampling.draw("mix", n, count, task.rng, seen, types))
 
         held_out = parts(self.held_out)
-        task.memory["held_out"] = len(held_out)
+        task.held_out = len(held_out)
         if not self.refine:
             return held_out
         return [*held_out, task.subject.whole, *parts(self.refine - 1)]
@@ -88,7 +87,7 @@ class VocabularyMethod(Method):
     def solve(self, task: Task) -> Solution:
         vocabulary = _read(str(self.table), Path(str(self.table)).stat().st_mtime_ns)
         slalom = _turned(vocabulary.local(task.subject), _sign(vocabulary, task))
-        types, held = task.subject.types, task.memory["held_out"]
+        types, held = task.subject.types, task.held_out or 0
         places = vocabulary.numbers(task.subject)
         refined: Fit | None = None
         if len(task.sequences) > held:

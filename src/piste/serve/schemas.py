@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from piste.options import HELP
+
 Name = Annotated[str, Field(max_length=200)]
 
 
@@ -31,21 +33,15 @@ class ExplanationRequest(Strict):
     methods: Annotated[
         list[Name], Field(min_length=1, max_length=32, description="Names from GET /api/models.")
     ] = ["slalom"]
-    units: Annotated[
-        Name | None,
-        Field(
-            description="What the input is cut into: words, tokens or sentences; of a picture "
-            "patches, grid:K or superpixels:K."
-        ),
-    ] = None
-    target: Annotated[Name | None, Field(description="A class; without it, the predicted.")] = None
+    units: Annotated[Name | None, Field(description=HELP["units"])] = None
+    target: Annotated[Name | None, Field(description=HELP["target"])] = None
     samples: Annotated[
         int | None, Field(ge=10, description="How many questions every method may ask.")
     ] = None
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description=HELP["seed"])] = 0
     long: Annotated[
         Literal["error", "truncate", "windows"],
-        Field(description="What happens to a text longer than the model reads."),
+        Field(description=HELP["long"]),
     ] = "error"
 
 

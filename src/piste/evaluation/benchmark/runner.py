@@ -18,19 +18,24 @@ from piste.evaluation.benchmark.explainers import MethodTeller
 from piste.evaluation.benchmark.metric_set import MetricOption, make_panel
 from piste.evaluation.benchmark.run_store import Plan, RunFolder
 from piste.evaluation.results import Results, Row
+from piste.methods import METHODS
 from piste.subject import LongChoice, Removal, UnitChoice
 
-DEFAULT_METHODS = ("slalom", "lime", "kernel_shap", "random")
 DEFAULT_METRICS = ("deletion", "insertion", "fidelity")
 EXPLANATIONS = "explanations"
 """The folder, within that of a run, that explanations are saved to."""
+
+
+def usual_methods() -> list[str]:
+    """What is evaluated if no methods are named."""
+    return [name for name, method in METHODS.items() if method.evaluated]
 
 
 def evaluate(
     classifier: Any,
     data: DataOption,
     *,
-    methods: str | Iterable[str] = DEFAULT_METHODS,
+    methods: str | Iterable[str] | None = None,
     metrics: MetricOption | Iterable[MetricOption] = DEFAULT_METRICS,
     examples: int | None = 50,
     samples: int | None = None,
@@ -68,7 +73,7 @@ def evaluate(
     """
     loaded = load(classifier)
     loaded.check_choices(units, long, removal)
-    entries = make_entries(methods, samples, options)
+    entries = make_entries(usual_methods() if methods is None else methods, samples, options)
     everything = as_examples(data, None, seed)
     chosen = as_examples(everything, examples, seed)
     how = {"units": units, "removal": removal, "long": long}
