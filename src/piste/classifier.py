@@ -5,15 +5,33 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from piste.errors import PisteError
-from piste.subject import LongChoice, Question, Removal, Subject, UnitChoice, check_choices
+from piste.subject import (
+    Binding,
+    LongChoice,
+    Question,
+    Removal,
+    Subject,
+    UnitChoice,
+    check_choices,
+)
 from piste.target import OutputKind, Target
 from piste.types import Floats
 
 if TYPE_CHECKING:
     import torch
+
+
+@dataclass
+class Calibration:
+    """What trying out a model has cost: batches that went through it beside the questions."""
+
+    batches: int = 0
+    seconds: float = 0.0
 
 
 class Classifier(ABC):
@@ -27,10 +45,9 @@ class Classifier(ABC):
     """The most tokens (rows × longest row) one batch should hold."""
     reads: Literal["texts", "pictures"] = "texts"
     """What its inputs are."""
-    calibrated: bool = True
+    paced: bool = True
     """Whether the best size of a batch, up to the budget, is found by timing."""
 
-    @abstractmethod
     def subject(
         self,
         input: Any,
@@ -40,6 +57,29 @@ class Classifier(ABC):
         removal: Removal = "delete",
     ) -> Subject:
         """Bind one input to this classifier and cut it into units."""
+        self.check_choices(units, long, removal)
+        return self.bind(input, Binding(units, long, removal))
+
+    @abstractmethod
+    def bind(self, input: Any, how: Binding) -> Subject:
+        """What :meth:`subject` gives; ``how`` is checked already. The model is asked nothing.
+
+        Only a classifier that finds the patches of a picture by trying calibrates here, at the
+        first picture of a size.
+        """
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What :meth:`calibrate` has cost so far."""
+        return Calibration()
+
+    def calibrate(self, subject: Subject) -> None:  # noqa: B027  # some need nothing
+        """Try out, once, what answering has to know of the model: the one step that is no question.
+
+        Which way of padding leaves the answers as they are, whether a twin without unread parts
+        answers the same, whether nothing at all can be read, what a function's numbers mean. The
+        engine takes this step before it asks about a subject; :attr:`calibration` counts it.
+        """
 
     def check_choices(self, units: UnitChoice, long: str, removal: str) -> None:
         """Refuse early what :meth:`subject` would refuse of any input."""

@@ -40,6 +40,16 @@ be painted over: with the picture's mean colour, a blurred copy, or noise."""
 REMOVALS: tuple[str, ...] = ("delete", "mask", "pad", "attention")
 PICTURE_REMOVALS: tuple[str, ...] = ("delete", "attention", "mean", "blur", "noise")
 
+
+@dataclass(frozen=True)
+class Binding:
+    """How an input is bound to a classifier: see :func:`piste.explain` for what each means."""
+
+    units: UnitChoice = None
+    long: LongChoice = "error"
+    removal: Removal = "delete"
+
+
 Sequence1D: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 
@@ -180,19 +190,23 @@ class Subject(ABC):
         return [self.encode(sequence) for sequence in sequences]
 
 
-def check_choices(units: UnitChoice, long: str, removal: str) -> UnitKind:
-    """What a text is to be cut into; unknown names are refused early.
-
-    >>> check_choices(None, "error", "delete")
-    'words'
-    """
-    chosen: Any = "words" if units is None else units
+def check_choices(units: UnitChoice, long: str, removal: str) -> None:
+    """Refuse unknown names of what a text is cut into, and how."""
     for name, choice, known in (
-        ("units", chosen, UNIT_KINDS),
+        ("units", text_units(units), UNIT_KINDS),
         ("long", long, LONG_CHOICES),
         ("removal", removal, REMOVALS),
     ):
         if choice not in known:
             raise PisteError(f"{name}={choice!r} is unknown: choose {', '.join(known)}.")
-    kind: UnitKind = chosen
-    return kind
+
+
+def text_units(units: UnitChoice) -> UnitKind:
+    """What a text is cut into: words, unless something else was chosen.
+
+    >>> text_units(None)
+    'words'
+    """
+    kind: Any = "words" if units is None else units
+    chosen: UnitKind = kind
+    return chosen

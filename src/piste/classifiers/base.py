@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from piste.engine import Engine
 from piste.errors import PisteError, shorten
 from piste.subject import Sequence1D, Subject
 from piste.types import Floats
+
+
+@contextmanager
+def trying(classifier: Any) -> Iterator[None]:
+    """Count the batches that go through a torch classifier's model meanwhile, and the time."""
+    calibration, kind = classifier.calibration, type(classifier.model)
+    depth = getattr(classifier, "_trying", 0)
+    classifier._trying = depth + 1
+    if depth:  # counted already
+        try:
+            yield
+        finally:
+            classifier._trying = depth
+        return
+
+    def count(module: torch.nn.Module, given: Any) -> None:
+        calibration.batches += isinstance(module, kind)
+
+    handle = register_module_forward_pre_hook(count)
+    begun = time.perf_counter()
+    try:
+        yield
+    finally:
+        handle.remove()
+        classifier._trying = depth
+        calibration.seconds += time.perf_counter() - begun
 
 
 class EngineSubject(Subject):

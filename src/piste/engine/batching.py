@@ -95,7 +95,7 @@ def pace_of(classifier: Classifier) -> Pace:
     """What is known about a classifier's best batch sizes: learned once, kept as long as it."""
     pace = _PACES.get(classifier)
     if pace is None:
-        pace = _PACES[classifier] = Pace(classifier.budget, classifier.calibrated)
+        pace = _PACES[classifier] = Pace(classifier.budget, classifier.paced)
     return pace
 
 

@@ -72,6 +72,8 @@ class Engine:
 
     def ask(self, jobs: Sequence[Job]) -> list[Floats]:
         """For every (subject, sequences) the logits, questions × outputs, in order."""
+        for subject, _ in jobs:
+            self.classifier.calibrate(subject)
         encoded = [subject.encode_all(sequences) for subject, sequences in jobs]
         fresh: dict[Key, Question] = {}
         for (subject, _), sequences in zip(jobs, encoded, strict=True):

@@ -20,14 +20,12 @@ from piste.pipeline import explain
 from piste.slalom.shapley import shapley
 from piste.slalom.surrogate import Slalom
 from piste.subject import (
-    LongChoice,
+    Binding,
     Parts,
     Question,
-    Removal,
     Sequence1D,
     Subject,
     Unit,
-    UnitChoice,
 )
 from piste.types import Floats
 from piste.validation import check_count
@@ -41,7 +39,7 @@ class KnownFunction(Classifier):
     kind = "regression"
     labels = ("score",)
     budget = 4096
-    calibrated = False
+    paced = False
     reads_nothing: bool
     """Whether it has a number for the input without any unit."""
 
@@ -57,15 +55,8 @@ class KnownFunction(Classifier):
     def shapley(self, empty: float) -> Floats:
         """Its exact Shapley values; ``empty`` is its number for nothing, if it has none itself."""
 
-    def subject(
-        self,
-        input: Any,
-        *,
-        units: UnitChoice = None,
-        long: LongChoice = "error",
-        removal: Removal = "delete",
-    ) -> Subject:
-        if removal != "delete" or input != self.text:
+    def bind(self, input: Any, how: Binding) -> Subject:
+        if how.removal != "delete" or input != self.text:
             raise PisteError(f"{self.name!r} only knows its own words, to keep or to delete.")
         return _KnownSubject(self)
 

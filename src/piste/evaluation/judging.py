@@ -114,6 +114,7 @@ def bind(classifier: Classifier, explanation: Explanation) -> Subject:
             refusal = refusal or problem
             continue
         if _spans(subject.units) == _spans(explanation.units):
+            classifier.calibrate(subject)  # whether nothing can be read counts in planning
             return subject
     reason = f" ({refusal})" if refusal else ""
     raise PisteError(

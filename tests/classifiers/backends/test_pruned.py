@@ -92,6 +92,7 @@ def test_a_twin_that_is_wrong_on_long_questions_is_dropped(
     model = build("bert", **FAMILIES["bert"][1])
     classifier = TextClassifier(model, wordpiece)
     subject = classifier.subject("good film " * 25)
+    classifier.calibrate(subject)
     short = OneRow.forward
 
     def wrong_when_long(self: OneRow, x: torch.Tensor) -> torch.Tensor:

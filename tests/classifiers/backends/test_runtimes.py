@@ -69,7 +69,7 @@ def test_the_model_stays_as_it_was(bert: Any) -> None:
 def test_too_large_a_difference_is_refused_and_nothing_else_breaks(bert: Any) -> None:
     classifier = piste.load(bert.model, bert.tokenizer, runtime="torch-int8", tolerance=0.0)
     with pytest.raises(PisteError, match=r"beside torch.*0\.0% is allowed.*larger tolerance"):
-        classifier.subject(TEXT)
+        classifier.subject(TEXT).ask([[0]])
     assert bert.subject(TEXT).ask([[0]]).shape == (1, 3)
 
 
@@ -82,7 +82,7 @@ def test_wrong_choices_get_one_sentence(bert: Any, monkeypatch: pytest.MonkeyPat
         piste.load(bert.model, bert.tokenizer, tolerance=-1)
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(PisteError, match=r"not installed.*pip install 'piste\[openvino\]'"):
-        piste.load(bert.model, bert.tokenizer, runtime="openvino").subject(TEXT)
+        piste.load(bert.model, bert.tokenizer, runtime="openvino").subject(TEXT).ask([[0]])
 
 
 def test_what_cannot_be_converted_is_said() -> None:

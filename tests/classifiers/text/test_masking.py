@@ -126,6 +126,7 @@ def test_a_lean_twin_does_not_answer_where_it_would_read_elsewhere(bytes_with_al
     for removal in ("pad", "attention"):
         classifier = piste.load(model, bytes_with_all)
         subject = classifier.subject(TEXT, removal=removal)
+        classifier.calibrate(subject)
         assert classifier._backend.stands_in, "without a lean twin this shows nothing"
         n = len(subject)
         sequences = [list(range(n - k)) for k in range(1, 6)]

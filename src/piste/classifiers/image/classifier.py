@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from piste.classifiers.backends.weight_sharing import twin_of
+from piste.classifiers.base import trying
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.image.batching import Row, TokenRunner
@@ -32,7 +33,7 @@ from piste.classifiers.introspection.image_gradients import PatchInside, PixelIn
 from piste.classifiers.introspection.model_state import asking, state_of
 from piste.errors import PisteError
 from piste.image import Picture
-from piste.subject import LongChoice, Question, Removal, Subject, UnitChoice
+from piste.subject import Binding, Question, Subject
 from piste.types import Flags, Floats, Ints
 
 if TYPE_CHECKING:
@@ -93,15 +94,8 @@ class ImageClassifier(PictureClassifier):
 
     # -- binding -------------------------------------------------------------------------------
 
-    def subject(
-        self,
-        input: Any,
-        *,
-        units: UnitChoice = None,
-        long: LongChoice = "error",
-        removal: Removal = "delete",
-    ) -> ImageSubject:
-        self.check_choices(units, long, removal)
+    def bind(self, input: Any, how: Binding) -> ImageSubject:
+        removal = how.removal
         picture, rounded = self.preparation.prepare(read_picture(input))
         with self.session():
             sight = self._sight(picture)
@@ -122,7 +116,7 @@ class ImageClassifier(PictureClassifier):
                 f"({sight.unhidden or sight.obstacle}): choose 'delete', 'mean', 'blur' or 'noise'."
             )
         by_token = removal in ("delete", "attention")
-        cut = cut_picture(picture, units, sight.patches, whole_patches=by_token)
+        cut = cut_picture(picture, how.units, sight.patches, whole_patches=by_token)
         token_units = None
         if by_token and sight.place is not None and cut.patch_units is not None:
             token_units = _token_units(sight.place, cut.patch_units)
@@ -139,16 +133,20 @@ class ImageClassifier(PictureClassifier):
         size = picture.height, picture.width
         if size not in self._sights:
             values = self._values(picture.pixels[None])
-            try:
-                own = self.model(pixel_values=values)
-            except (RuntimeError, ValueError, TypeError, IndexError) as problem:
-                raise PisteError(
-                    f"{type(self.model).__name__} can't read a picture of {picture.width} × "
-                    f"{picture.height} pixels ({problem}): is the image processor another model's?"
-                ) from problem
-            check_logits(getattr(own, "logits", None), 1, self.model, "picture")
-            self._sights[size] = self._look(values)
+            with trying(self):
+                self._sights[size] = self._try(picture, values)
         return self._sights[size]
+
+    def _try(self, picture: Picture, values: torch.Tensor) -> Sight:
+        try:
+            own = self.model(pixel_values=values)
+        except (RuntimeError, ValueError, TypeError, IndexError) as problem:
+            raise PisteError(
+                f"{type(self.model).__name__} can't read a picture of {picture.width} × "
+                f"{picture.height} pixels ({problem}): is the image processor another model's?"
+            ) from problem
+        check_logits(getattr(own, "logits", None), 1, self.model, "picture")
+        return self._look(values)
 
     def _look(self, values: torch.Tensor) -> Sight:
         patches = None
@@ -249,6 +247,7 @@ class ImageClassifier(PictureClassifier):
             "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
             "device": str(self.device),
             "runtime": "torch",
+            "calibration_batches": self.calibration.batches,
         }
 
 

@@ -19,7 +19,7 @@ from piste.classifiers.outputs import as_matrix
 from piste.classifiers.text.function import FunctionOutputs, OutputReader
 from piste.errors import PisteError
 from piste.image import Picture
-from piste.subject import LongChoice, Question, Removal, UnitChoice
+from piste.subject import Binding, Question
 from piste.types import Floats
 
 
@@ -37,7 +37,7 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
     """
 
     budget = 32768  # in pieces of 16 × 16 pixels: large pictures come in small batches
-    calibrated = False
+    paced = False
 
     def __init__(
         self,
@@ -50,15 +50,8 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
         self._reader = reader
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
-    def subject(
-        self,
-        input: Any,
-        *,
-        units: UnitChoice = None,
-        long: LongChoice = "error",
-        removal: Removal = "delete",
-    ) -> ImageSubject:
-        self.check_choices(units, long, removal)
+    def bind(self, input: Any, how: Binding) -> ImageSubject:
+        removal = how.removal
         given = read_picture(input)
         picture = Picture(given.pixels, given.name, prepared=True)
         notes: dict[str, Any] = {"long": "fits", "size": [picture.width, picture.height]}
@@ -72,10 +65,8 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
             notes["instead"] = (
                 "pixels can't be absent: they are painted over with the picture's mean colour"
             )
-        cut = cut_picture(picture, units, None, whole_patches=False)
-        subject = ImageSubject(self, picture, cut, removal, notes, cost=token_cost(picture))
-        self._learn_reading(subject)
-        return subject
+        cut = cut_picture(picture, how.units, None, whole_patches=False)
+        return ImageSubject(self, picture, cut, removal, notes, cost=token_cost(picture))
 
     def _raw(self, questions: Sequence[Question]) -> Floats:
         pixels = [subject.pixels(kept) for subject, kept in (q.payload for q in questions)]

@@ -9,6 +9,7 @@ questions asked one by one; the first that agrees is used from then on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -114,8 +115,10 @@ class PaddedRunner:
         side: str,
         positions: bool,
         vocabulary: int | None = None,
+        trying: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self.forward = forward
+        self._trying = trying
         self.pad = pad
         self.layout: Layout | None = None
         self._vocabulary = vocabulary
@@ -135,7 +138,8 @@ class PaddedRunner:
             return self._answer(questions, lengths, ALONE if layout.alone else EQUAL)
         if max(lengths) > 4 * self._tried_length:
             # What was tried on short rows need not hold for long ones.
-            self.settle([max(questions, key=_length), min(questions, key=_length)])
+            with self._trying():
+                self.settle([max(questions, key=_length), min(questions, key=_length)])
         return self._answer(questions, lengths, self.layout or ALONE)
 
     def _answer(

@@ -13,6 +13,7 @@ import torch
 
 from piste.classifiers.backends.runner import Backend
 from piste.classifiers.backends.weight_sharing import twin_of
+from piste.classifiers.base import trying
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.introspection.gradients import Inside, TextInside
@@ -80,6 +81,7 @@ class TextClassifier(TokenClassifier):
             side=getattr(tokenizer, "padding_side", "right"),
             positions="position_ids" in self._accepted,
             vocabulary=_vocabulary(model),
+            trying=lambda: trying(self),
         )
 
     @property
@@ -93,8 +95,15 @@ class TextClassifier(TokenClassifier):
         with asking(self.model):
             yield
 
-    def prepare(self, subject: TokenSubject) -> None:
+    def calibrate(self, subject: Subject) -> None:
         """Learn once how this model bears padding, on the first input that comes along."""
+        if isinstance(subject, HidingSubject):
+            subject = subject.plain
+        assert isinstance(subject, TokenSubject)
+        with trying(self):
+            self._calibrate(subject)
+
+    def _calibrate(self, subject: TokenSubject) -> None:
         if self._runner.layout is None:
             probes = probe_questions(subject)
             if len({probe.length for probe in probes}) > 1:
@@ -118,14 +127,16 @@ class TextClassifier(TokenClassifier):
         return self._bare_frame
 
     def answer(self, questions: Sequence[Question]) -> Floats:
-        self._backend.check(questions, self._runner.answer)
+        with trying(self):
+            self._backend.check(questions, self._runner.answer)
         return self._runner.answer(questions).to(torch.float64).cpu().numpy()
 
     def share(
         self, questions: Sequence[Question], budget: int
     ) -> Iterator[tuple[list[Question], Floats]] | None:
         """Causal decoders compute beginnings that questions have in common only once."""
-        self._backend.check(questions, self._runner.answer)
+        with trying(self):
+            self._backend.check(questions, self._runner.answer)
         module = self._backend.module
         if self._prefixes is None or self._prefixes.model is not module:
             typed = "token_type_ids" in getattr(self.tokenizer, "model_input_names", ())
@@ -137,15 +148,19 @@ class TextClassifier(TokenClassifier):
         if self._backend.stands_in and any(row[-1] == runner.pad for row in rows):
             return None  # a lean twin reads the last token, the model the last that is no padding
         groups = share(rows, budget, pad=runner.pad)
-        if not any(group.paths.size for group in groups) or not runner.usable(rows):
+        if not any(group.paths.size for group in groups):
+            return None
+        with trying(self):
+            usable = runner.usable(rows)
+        if not usable:
             return None
         return _continued(runner, groups, questions, rows)
 
     def _start_backend(self, subject: TokenSubject) -> None:
         """Let something quicker than the model itself answer, if the answers stay the same."""
-        if self._runner.layout is None:
-            return
         probes = probe_questions(subject)
+        if self._runner.layout is None or not probes:
+            return
         example = self._inputs(pad_rows(probes, self._runner.layout, self._runner.pad))
         with self.session():
             self._backend.begin(mixed_questions(subject), self._runner.answer, example)
@@ -192,6 +207,7 @@ class TextClassifier(TokenClassifier):
             "device": str(self.device),
             "batching": layout.name if layout else "unknown",
             "runtime": self._backend.name,
+            "calibration_batches": self.calibration.batches,
             **self._backend.found(),
         }
 

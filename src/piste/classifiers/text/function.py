@@ -19,16 +19,14 @@ from piste.classifiers.text.subject import TokenClassifier, TokenSubject
 from piste.classifiers.text.units import Span, sentence_spans, word_spans
 from piste.errors import PisteError
 from piste.subject import (
-    LongChoice,
+    Binding,
     Parts,
     Question,
-    Removal,
     Sequence1D,
     Subject,
     Unit,
-    UnitChoice,
     UnitKind,
-    check_choices,
+    text_units,
 )
 from piste.target import OutputKind
 from piste.types import Floats, Ints
@@ -102,7 +100,7 @@ class FunctionOutputs(Classifier):
             return None
         return f"{self.name} {self.version} {self._reader.reading} {self._reader.exclusive}"
 
-    def _learn_reading(self, subject: Subject, limit: int = 31) -> None:
+    def calibrate(self, subject: Subject, limit: int = 31) -> None:
         """Ask the input and its first units alone, if the numbers don't speak for themselves."""
         if self._reader.reading is not None and self._reader.labels:
             return
@@ -112,6 +110,7 @@ class FunctionOutputs(Classifier):
             singles = [subject.encode([n])[0][0] for n in range(min(len(subject), limit))]
             first = np.concatenate([first, self._raw(singles)])
         self._reader.settle(first)
+        self.calibration.batches += 1 + (len(first) > 1)
 
     def answer(self, questions: Sequence[Question]) -> Floats:
         return self._reader.logits(self._raw(questions))
@@ -130,7 +129,7 @@ class TextFunction(FunctionOutputs):
     """
 
     budget = 256  # a question counts as one, so this is the number of texts in a call
-    calibrated = False
+    paced = False
 
     def __init__(
         self, function: Callable[[list[str]], Any], reader: OutputReader, *, name: str | None = None
@@ -139,19 +138,12 @@ class TextFunction(FunctionOutputs):
         self._reader = reader
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
-    def subject(
-        self,
-        input: Any,
-        *,
-        units: UnitChoice = None,
-        long: LongChoice = "error",
-        removal: Removal = "delete",
-    ) -> TextSubject:
+    def bind(self, input: Any, how: Binding) -> TextSubject:
         texts = check_text(input)
-        kind = check_choices(units, long, removal)
-        if removal != "delete":
+        kind = text_units(how.units)
+        if how.removal != "delete":
             raise PisteError(
-                f"removal={removal!r} needs a tokenizer, and a function of texts has none: "
+                f"removal={how.removal!r} needs a tokenizer, and a function of texts has none: "
                 "choose removal='delete'."
             )
         if len(texts) > 1:
@@ -164,9 +156,7 @@ class TextFunction(FunctionOutputs):
                 "units='tokens' needs a tokenizer, and a function of texts has none: choose "
                 "units='words' or units='sentences'."
             )
-        subject = TextSubject(self, texts[0], kind)
-        self._learn_reading(subject)
-        return subject
+        return TextSubject(self, texts[0], kind)
 
     def _raw(self, questions: Sequence[Question]) -> Floats:
         texts = [question.payload for question in questions]
@@ -247,10 +237,12 @@ class TokenFunction(FunctionOutputs, TokenClassifier):
             positions=False,
         )
 
-    def prepare(self, subject: TokenSubject) -> None:
-        if self._runner.layout is None:
-            self._runner.settle(probe_questions(subject))
-        self._learn_reading(subject)
+    def calibrate(self, subject: Subject, limit: int = 31) -> None:
+        if self._runner.layout is None and isinstance(subject, TokenSubject):
+            probes = probe_questions(subject)
+            self._runner.settle(probes)
+            self.calibration.batches += len(probes) + 1
+        super().calibrate(subject, limit)
 
     def _raw(self, questions: Sequence[Question]) -> Floats:
         return self._runner.answer(questions).numpy()

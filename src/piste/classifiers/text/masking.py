@@ -34,6 +34,7 @@ class HidingSubject(EngineSubject):
                 f"With removal={removal!r} a text must fit the model, and this one is longer: "
                 "choose long='truncate', or removal='delete'."
             )
+        self.plain = plain
         self.classifier, self.input = plain.classifier, plain.input
         self.units, self.types, self.limit = plain.units, plain.types, plain.limit
         self.notes, self.cut = plain.notes, plain.cut

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,7 +15,7 @@ from piste.classifiers.text.tokenization import read_tokens
 from piste.classifiers.text.units import Token, group_tokens
 from piste.errors import PisteError
 from piste.subject import (
-    LongChoice,
+    Binding,
     Parts,
     Question,
     Removal,
@@ -24,9 +23,8 @@ from piste.subject import (
     Subject,
     TextInput,
     Unit,
-    UnitChoice,
     UnitKind,
-    check_choices,
+    text_units,
 )
 from piste.types import Ints
 
@@ -42,21 +40,13 @@ class TokenClassifier(Classifier):
     reads_mask: bool = True
     """Whether it takes an attention mask."""
 
-    def subject(
-        self,
-        input: Any,
-        *,
-        units: UnitChoice = None,
-        long: LongChoice = "error",
-        removal: Removal = "delete",
-    ) -> Subject:
+    def bind(self, input: Any, how: Binding) -> Subject:
         texts = check_text(input)
-        kind = check_choices(units, long, removal)
         tokens = read_tokens(self.tokenizer, texts)
         notes: dict[str, Any] = {"tokens": len(tokens), "long": "fits"}
         if self.limit is not None and len(tokens) > self.limit:
-            notes["long"], notes["limit"] = long, self.limit
-            if long == "truncate":
+            notes["long"], notes["limit"] = how.long, self.limit
+            if how.long == "truncate":
                 tokens = read_tokens(self.tokenizer, texts, limit=self.limit)
                 notes["truncated_tokens"] = notes["tokens"] - len(tokens)
                 notes["truncated_side"] = getattr(self.tokenizer, "truncation_side", "right")
@@ -65,16 +55,15 @@ class TokenClassifier(Classifier):
                 "The text holds only special tokens or nothing the tokenizer knows: "
                 "there is no unit to explain, give at least one word."
             )
-        subject = TokenSubject(self, input, texts, tokens, kind, notes)
+        subject = TokenSubject(self, input, texts, tokens, text_units(how.units), notes)
         if subject.limit is not None and subject.limit < 1:
             raise PisteError(
                 f"The model reads at most {self.limit} tokens, which its special tokens fill "
                 "already: check model_max_length of the tokenizer."
             )
-        self.prepare(subject)
-        if removal == "delete":
+        if how.removal == "delete":
             return subject
-        return HidingSubject(subject, removal, self._stand_in(removal))
+        return HidingSubject(subject, how.removal, self._stand_in(how.removal))
 
     def _stand_in(self, removal: Removal) -> int | None:
         """The token that takes the place of a removed one; None if it is only hidden."""
@@ -92,10 +81,6 @@ class TokenClassifier(Classifier):
                 "choose removal='delete' or 'attention'."
             )
         return int(token)
-
-    @abstractmethod
-    def prepare(self, subject: TokenSubject) -> None:
-        """Called with every new subject, before it is asked: the place to find out how to pad."""
 
     def accept_length(self, length: int) -> None:
         """Refuse a question longer than the model reads."""
