@@ -23,6 +23,7 @@ classes; "all": every class at once; or a function of the logits (questions × o
 
 OutputKind: TypeAlias = Literal["classes", "labels", "regression"]
 """How outputs are read: exclusive classes (softmax), independent labels (sigmoid), or numbers."""
+OUTPUT_KINDS: tuple[str, ...] = ("classes", "labels", "regression")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,59 @@
+"""The loader of Python functions: of texts, of token ids, or of pixels."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from piste.classifier import Classifier
+from piste.classifiers.image.function import PixelFunction
+from piste.classifiers.loading import Loading
+from piste.classifiers.text.function import OutputReader, TextFunction, TokenFunction
+from piste.errors import PisteError, shorten
+
+
+class Function:
+    """Anything that can be called."""
+
+    def accepts(self, source: Any) -> bool:
+        return callable(source)
+
+    def load(self, source: Any, how: Loading) -> Classifier:
+        if how.runtime != "torch":
+            raise PisteError(
+                f"runtime={how.runtime!r} came with a function: only a Hugging Face model can be "
+                "run by another runtime."
+            )
+        outputs: Any = None if how.outputs == "auto" else how.outputs
+        function = self._made(source, how, OutputReader(outputs, how.kind, how.labels))
+        function.version = how.version
+        return function
+
+    def _made(
+        self, source: Any, how: Loading, outputs: OutputReader
+    ) -> PixelFunction | TextFunction | TokenFunction:
+        if how.inputs == "pixels":
+            if how.reader is not None:
+                raise PisteError(
+                    f"{shorten(how.reader)} came with a function of pixels, which gets pictures as "
+                    "they are: let the function itself prepare them."
+                )
+            return PixelFunction(source, outputs, name=how.name)
+        if how.reader is None:
+            return TextFunction(source, outputs, name=how.name)
+        if not _takes_two(source):
+            raise PisteError(
+                "A tokenizer came with a function of one argument: a function of token ids takes "
+                "two (ids, mask); for a function of texts leave the tokenizer out."
+            )
+        return TokenFunction(source, how.reader, outputs, name=how.name)
+
+
+def _takes_two(function: Any) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # built-in without a signature: trust the user
+        return True
+    return True
