@@ -16,7 +16,8 @@ from piste.errors import PisteError
 
 def corpus(
     input: Annotated[
-        Path, typer.Argument(help="A .csv, .tsv, .jsonl or .parquet file, or a folder of them.")
+        Path,
+        typer.Argument(help="A .csv, .tsv, .jsonl, .parquet or .arrow file, or a folder of them."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder results go to.")],
     model: common.Model = "piste:reviews",

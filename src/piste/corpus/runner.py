@@ -14,12 +14,12 @@ from piste.corpus.blocks import Part
 from piste.corpus.documents import Columns
 from piste.corpus.plan import BLOCK, Plan, explain_block, suitable_block
 from piste.corpus.run_folder import Counts, RunFolder
-from piste.data.rows import Source, count_rows
+from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
-Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[Source], Sequence[int]], Iterator[Part]]
+Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
 """Gives the parts of the blocks with these numbers, in any order."""
 _TRIED = 12
 """Documents a dry run explains."""
@@ -100,7 +100,7 @@ def _planned(
     how: dict[str, Any],
     runtime: str,
     block: int | None,
-) -> tuple[Plan, list[Source], int]:
+) -> tuple[Plan, list[TableFile], int]:
     """The plan, its files, and how many rows they have."""
     how = {"long": "truncate", **how}
     plan = Plan(
@@ -120,7 +120,7 @@ def _planned(
 
 
 def _locally(
-    plan: Plan, classifier: Classifier, files: Sequence[Source], left: Sequence[int]
+    plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
 ) -> Iterator[Part]:
     wanted = set(left)
     for block in plan.blocks(files):
