@@ -10,7 +10,6 @@ from typing import Any
 from piste.classifiers import Classifier, load
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, Refused, blocks, check_kept
-from piste.corpus.run_folder import FORMAT
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
 from piste.engine.batching import hold_pace
 from piste.engine.memory import give_back
@@ -82,7 +81,6 @@ class Plan:
         }
         packages = ("piste", "torch", "transformers", "numpy")
         return {
-            "piste_corpus": FORMAT,
             "input": [file.describe() for file in files],
             "classifier": classifier.describe(),
             "fingerprint": classifier.fingerprint() or classifier.name,

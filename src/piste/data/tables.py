@@ -71,7 +71,7 @@ class TableFile:
                 size = file.tell()
         except OSError as problem:
             raise _unreadable(self.path, problem) from problem
-        return {"file": self.name, "bytes": size, "sha256": digest.hexdigest()}
+        return {"file": self.name, "bytes": size, "digest": digest.hexdigest()[:16]}
 
 
 @dataclass(frozen=True)
