@@ -152,8 +152,7 @@ def kills(examples: list[Example], base: Path, wanted: int) -> None:
     subprocess.run(command(path, base / "whole", *how), check=True, capture_output=True)
     chance, killed, out = random.Random(0), 0, base / "killed"
     while True:
-        more = ("--resume",) if (out / "manifest.json").is_file() else ()
-        child = subprocess.Popen(command(path, out, *how, *more), **QUIET)
+        child = subprocess.Popen(command(path, out, *how), **QUIET)
         try:
             # Most of a run's beginning is loading; later moments must be met, too.
             child.wait(chance.uniform(1.0, 11.0) if killed < wanted else None)

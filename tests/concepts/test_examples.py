@@ -49,8 +49,10 @@ def test_files_of_texts(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes("café".encode("latin1"))
     with pytest.raises(PisteError, match="not UTF-8"):
         examples_of(tmp_path / "latin.txt", "texts", size)
-    with pytest.raises(PisteError, match="is a folder, and the model reads texts"):
-        examples_of(tmp_path, "texts", size)
+    assert examples_of(tmp_path, "texts", size) == ["one film", "two films"], "of its tables"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(PisteError, match="has no table"):
+        examples_of(tmp_path / "empty", "texts", size)
     with pytest.raises(PisteError, match=r"'nothing' is neither a file of texts nor .* praise"):
         examples_of("nothing", "texts", size)
 

@@ -25,14 +25,14 @@ def table() -> list[dict[str, Any]]:
     return [{"text": text, "label": number % 2} for number, text in enumerate(TEXTS)]
 
 
-def write(path: Path) -> Path:
-    """The texts in the form that the ending says; without one a folder of two files."""
-    rows = table()
+def write(path: Path, rows: list[dict[str, Any]] | None = None) -> Path:
+    """The rows in the form that the ending says; without one a folder of two files."""
+    rows = rows or table()
     if path.suffix in (".csv", ".tsv"):
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, delimiter="," if path.suffix == ".csv" else "\t")
-            writer.writerows([("text", "label"), *((row["text"], row["label"]) for row in rows)])
-    elif path.suffix == ".jsonl":
+            writer.writerows([rows[0], *(row.values() for row in rows)])
+    elif path.suffix in (".jsonl", ".ndjson"):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     elif path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)

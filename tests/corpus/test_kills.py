@@ -41,14 +41,12 @@ def counted(each: Callable[[int], None]) -> Iterator[None]:
         sys.setprofile(None)
 
 
-def work(path: Path, out: Path, resume: bool) -> None:
+def work(path: Path, out: Path) -> None:
     model = piste.load(loud, name="loud", outputs="logits")
-    corpus.run(
-        path, model, out, method="occlusion", block=2, resume=resume, progress=False, held_out=8
-    )
+    corpus.run(path, model, out, method="occlusion", block=2, progress=False, held_out=8)
 
 
-def work_until(last: int, path: Path, out: Path, resume: bool) -> None:
+def work_until(last: int, path: Path, out: Path) -> None:
     """Work, and die at the last call."""
 
     def die(count: int) -> None:
@@ -56,10 +54,10 @@ def work_until(last: int, path: Path, out: Path, resume: bool) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with counted(die):
-        work(path, out, resume)
+        work(path, out)
 
 
-def calls(path: Path, out: Path, resume: bool) -> int:
+def calls(path: Path, out: Path) -> int:
     """How many a run takes."""
     last = 0
 
@@ -68,7 +66,7 @@ def calls(path: Path, out: Path, resume: bool) -> int:
         last = count
 
     with counted(note):
-        work(path, out, resume)
+        work(path, out)
     return last
 
 
@@ -78,19 +76,18 @@ def test_a_run_killed_again_and_again_is_the_same(tmp_path: Path) -> None:
     lines = [json.dumps({"text": f"{TEXTS[n % 7]} {n} !"}) for n in range(ROWS)]
     lines[10], lines[33] = '{"text": ""}', "{broken"
     path.write_text("\n".join(lines))
-    work(path, tmp_path / "whole", False)  # the first one also imports
-    beginning = calls(path, tmp_path / "whole", True)  # everything is there, nothing is done
-    working = calls(path, tmp_path / "again", False)
+    work(path, tmp_path / "whole")  # the first one also imports
+    beginning = calls(path, tmp_path / "whole")  # everything is there, nothing is done
+    working = calls(path, tmp_path / "again")
     out = tmp_path / "killed"
     # Forked, because starting Python anew each time would take minutes.
     context = multiprocessing.get_context("fork")
     chance = random.Random(0)
     kills = 0
     for _ in range(MOST_ATTEMPTS):
-        resume = (out / "manifest.json").is_file()
         # Every attempt can do but a small share of the work, so that there are enough of them.
         last = chance.randint(1, beginning + working // (2 * LEAST_KILLS))
-        child = context.Process(target=work_until, args=(last, path, out, resume))
+        child = context.Process(target=work_until, args=(last, path, out))
         child.start()
         child.join()
         if child.exitcode != -signal.SIGKILL:

@@ -96,13 +96,11 @@ def test_a_run_that_was_stopped_goes_on_and_is_the_same(
                 raise OSError(28, "No space left on device")
             write_bytes(path, content)
 
-        monkeypatch.setattr("piste.corpus.run_folder.write_bytes", dying)
+        monkeypatch.setattr("piste.corpus.part_store.write_bytes", dying)
         with pytest.raises(OSError, match="No space left"):
             run(folder, **quickly)
         monkeypatch.undo()
-        with pytest.raises(PisteError, match="holds a run already"):
-            run(folder, **quickly)
-        assert vars(run(folder, resume=True, **quickly)) == vars(corpus.Counts(**_counts(whole)))
+        assert vars(run(folder, **quickly)) == vars(corpus.Counts(**_counts(whole)))
         assert left(folder) == left(whole)
 
 
@@ -118,24 +116,41 @@ def test_done_is_done(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("explained again")
 
     monkeypatch.setattr("piste.corpus.runner.explain_block", never)
-    run(out, resume=True)
+    for asked in ({}, {"resume": True}, {"resume": False}):  # it goes on unasked
+        run(out, **asked)
     assert left(out) == before
 
 
 def test_only_the_same_run_goes_on(out: Path) -> None:
     run(out)
-    with pytest.raises(PisteError, match=r"another settings \(samples: 40, now 50\)"):
-        run(out, resume=True, samples=50)
-    with (out.parent / "few.csv").open("a") as file:
-        file.write("one more,1\n")
-    with pytest.raises(PisteError, match="another input"):
-        run(out, resume=True)
+    with pytest.raises(PisteError, match=r"other settings \(samples 40, now 50\)"):
+        run(out, samples=50)
+    source = out.parent / "few.csv"
+    content = source.read_bytes()
+    source.write_bytes(content + b"one more,1\n")
+    with pytest.raises(PisteError, match=r"input few\.csv bytes 258, now 269"):
+        run(out)
+    source.write_bytes(content.replace(b"wonderful", b"miserable"))
+    with pytest.raises(PisteError, match=r"input few\.csv digest"):
+        run(out)
+
+
+def test_a_run_of_an_earlier_version_goes_on(out: Path) -> None:
+    """Its manifest has no digests of the input."""
+    counts = run(out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    for file in manifest["input"]:
+        del file["digest"]
+    (out / "manifest.json").write_text(json.dumps(manifest | {"state": "running"}))
+    (out / "documents" / blocks.part_name(1)).unlink()
+    assert vars(run(out)) == vars(counts)
+    assert corpus.read_manifest(out)["state"] == "done"
 
 
 def test_folders_with_other_things_are_left_alone(out: Path) -> None:
     out.mkdir()
     (out / "thesis.txt").write_text("mine")
-    with pytest.raises(PisteError, match="not empty and holds no run"):
+    with pytest.raises(PisteError, match="not empty and holds no corpus run"):
         run(out)
     assert os.listdir(out) == ["thesis.txt"]
 
@@ -150,14 +165,14 @@ def test_a_run_killed_before_it_began_is_no_other_thing(out: Path) -> None:
 
 def test_two_runs_can_not_write_to_one_folder(out: Path) -> None:
     pytest.importorskip("fcntl")
-    from piste.corpus.run_folder import RunFolder
+    from piste.corpus.part_store import PartStore
 
     own = plan.Plan(str(out.parent / "few.csv"), loud)
     manifest = own.manifest(model(), own.files())
     with (
-        RunFolder.opened(out, manifest, resume=False),
+        PartStore.opened(out, manifest),
         pytest.raises(PisteError, match="Another run is writing"),
-        RunFolder.opened(out, manifest, resume=True),
+        PartStore.opened(out, manifest),
     ):
         pass
 
@@ -185,7 +200,7 @@ def test_without_a_block_the_corpus_decides(tmp_path: Path) -> None:
     path = tmp_path / "ten.csv"
     path.write_text("text\n" + "a fine film\n" * 10)
     for _ in range(2):  # the second finds the first's parts
-        corpus.run(path, model(), tmp_path / "out", resume=True, method="occlusion", progress=False)
+        corpus.run(path, model(), tmp_path / "out", method="occlusion", progress=False)
     assert corpus.read_manifest(tmp_path / "out")["settings"]["block"] == 8
     assert len(list((tmp_path / "out" / "documents").glob("*.parquet"))) == 2
 

@@ -141,11 +141,11 @@ def broken(folder: Path, name: str) -> Path:
         ("notes.txt", {}, ".jsonl"),
         ("empty.csv", {}, "is empty"),
         ("head.csv", {}, "no rows"),
-        ("latin.csv", {}, "not UTF-8"),
-        ("ragged.csv", {}, "Line 2"),
-        ("torn.jsonl", {}, "Line 2"),
-        ("list.jsonl", {}, "Line 1"),
-        ("number.jsonl", {}, "Row 0"),
+        ("latin.csv", {}, "not UTF-8 in the column 'text': convert"),
+        ("ragged.csv", {}, "Row 1"),
+        ("torn.jsonl", {}, "Row 2"),
+        ("list.jsonl", {}, "Row 1"),
+        ("number.jsonl", {}, "Row 1"),
         ("torn.parquet", {}, "not a whole Parquet file"),
         ("number.jsonl", {"text": "review"}, "it has text"),
         ("number.jsonl", {"label": "gold"}, "it has text"),
@@ -221,7 +221,7 @@ def test_pictures_come_as_bytes_or_as_files_beside_the_data(tmp_path: Path) -> N
         assert one.rationale is not None
         assert one.digest != other.digest
     (tmp_path / "1.png").write_bytes(b"nothing")
-    with pytest.raises(PisteError, match="Row 1 of"):
+    with pytest.raises(PisteError, match="Row 2 of"):
         read_data(file, image="file")
     with pytest.raises(PisteError, match="where a picture is wanted"):
         read_data(file, image="label")

@@ -186,11 +186,11 @@ def _examples(
     from piste.concepts.examples import from_disk
     from piste.concepts.request import goal_of
     from piste.data.examples import read_data
-    from piste.data.tables import ENDINGS
+    from piste.data.tables import is_table
 
     if not data.exists():
         raise PisteError(f"There is no file or folder {str(data)!r}.")
-    if classifier.reads == "pictures" or data.suffix.lower() not in ENDINGS:
+    if classifier.reads == "pictures" or not is_table(data):
         return dict.fromkeys(targets, from_disk(data, classifier.reads)[:most])
     rows = read_data(data, text=text_column, label=label_column, split=split, seed=seed)
     if all(row.label is None for row in rows):

@@ -16,7 +16,8 @@ from piste.errors import PisteError
 
 def corpus(
     input: Annotated[
-        Path, typer.Argument(help="A .csv, .tsv, .jsonl or .parquet file, or a folder of them.")
+        Path,
+        typer.Argument(help="A .csv, .tsv, .jsonl, .parquet or .arrow file, or a folder of them."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder results go to.")],
     model: common.Model = "piste:reviews",
@@ -48,7 +49,9 @@ def corpus(
         int | None,
         typer.Option(help="Rows that are explained and stored together; 8 to 128 by default."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", hidden=True, help="Not needed: a run goes on by itself.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
     ] = False,
@@ -62,7 +65,7 @@ def corpus(
     runtime: common.Runtime = "torch",
     as_json: common.AsJson = False,
 ) -> None:
-    """Explain every row of a file or a folder; what was stopped goes on with --resume."""
+    """Explain every row of a file or a folder; the same command continues a stopped run."""
     how: dict[str, Any] = common.read_options(option or [])
     given = {"target": target, "units": units, "samples": common.read_samples(samples)}
     how |= {name: value for name, value in given.items() if value is not None}

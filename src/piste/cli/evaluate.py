@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 def evaluate(
     data: Annotated[
-        Path | None, typer.Option("--data", "-d", help="Texts: .csv, .jsonl or .parquet.")
+        Path | None,
+        typer.Option(
+            "--data",
+            "-d",
+            help="Texts: a .csv, .tsv, .jsonl, .parquet or .arrow file, or a folder of them.",
+        ),
     ] = None,
     model: common.Model = "piste:reviews",
     methods: Annotated[
@@ -86,7 +91,7 @@ def evaluate(
     """Measure which methods explain a model faithfully, on the same texts with the same budget."""
     if data is None and explanations is None:
         raise PisteError(
-            "No data came: give --data with a .csv, .jsonl or .parquet file of texts, or "
+            "No data came: give --data with a table of texts (.csv, .jsonl, .parquet …), or "
             "--explanations with a folder of saved explanations."
         )
     changed = samples, save_explanations, units != "words", removal != "delete", min_words

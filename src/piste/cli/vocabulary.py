@@ -18,7 +18,8 @@ _SHOWN = 10
 
 def vocabulary(
     input: Annotated[
-        Path, typer.Argument(help="A .csv, .tsv, .jsonl or .parquet file, or a folder of them.")
+        Path,
+        typer.Argument(help="A .csv, .tsv, .jsonl, .parquet or .arrow file, or a folder of them."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .parquet file it is written to.")],
     model: common.Model = "piste:reviews",

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from piste.classifier import Classifier
 from piste.concepts import drawn_images
 from piste.data.examples import read_data
-from piste.data.tables import ENDINGS
+from piste.data.tables import is_table
 from piste.errors import PisteError, shorten
 from piste.image import Picture
 from piste.subject import LongChoice, Subject
@@ -82,15 +82,10 @@ def examples_of(
 
 
 def from_disk(path: Path, reads: Reads) -> list[Any]:
-    """The texts of a file, or the paths of the pictures in a folder."""
+    """The texts of a file or of a folder of tables, or the paths of the pictures in a folder."""
     if reads == "pictures":
         return _pictures_in(path)
-    if path.is_dir():
-        raise PisteError(
-            f"{str(path)!r} is a folder, and the model reads texts: give a .txt file with one "
-            f"example per line, or a table ({', '.join(ENDINGS)})."
-        )
-    if path.suffix.lower() in ENDINGS:
+    if is_table(path):
         return [example.input for example in read_data(path, shuffle=False)]
     try:
         lines = path.read_bytes().decode("utf-8-sig").splitlines()

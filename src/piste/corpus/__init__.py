@@ -1,7 +1,7 @@
 """From one text to a million: corpus runs, what they say together, and questions to them."""
 
 from piste.corpus.documents import Columns
-from piste.corpus.run_folder import Counts, errors, read_manifest
+from piste.corpus.part_store import Counts, errors, read_manifest
 from piste.corpus.runner import Estimate, estimate, run
 from piste.corpus.sql import Answer, query
 from piste.corpus.stored import explanation, explanations

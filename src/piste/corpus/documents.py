@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from piste.data.rows import Row
+from piste.data.tables import TableRow
 from piste.errors import PisteError, shorten
 
 MOST_CHARACTERS = 200_000
@@ -73,10 +73,13 @@ class Block:
         return len(self.documents) + len(self.refused)
 
 
-def blocks(rows: Iterable[Row], columns: Columns, size: int) -> Iterator[Block]:
+def blocks(rows: Iterable[TableRow], columns: Columns, size: int) -> Iterator[Block]:
     """The rows in blocks of ``size``, always the same ones.
 
-    >>> rows = [Row(f"few.csv:{n}", {"text": text}) for n, text in enumerate(("one", "", "two"))]
+    >>> from pathlib import Path
+    >>> from piste.data.tables import TableFile
+    >>> file = TableFile(Path("few.csv"), "few.csv")
+    >>> rows = [TableRow(file, n, {"text": text}) for n, text in enumerate(("one", "", "two"), 1)]
     >>> [(len(block.documents), len(block.refused)) for block in blocks(rows, Columns(), 2)]
     [(1, 1), (1, 0)]
     """
@@ -90,7 +93,7 @@ def blocks(rows: Iterable[Row], columns: Columns, size: int) -> Iterator[Block]:
         number += 1
 
 
-def check(number: int, row: Row, columns: Columns) -> Document | Refused:
+def check(number: int, row: TableRow, columns: Columns) -> Document | Refused:
     """The document in a row, or why there is none."""
     if row.problem:
         return Refused(number, row.source, row.problem)

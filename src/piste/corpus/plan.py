@@ -10,8 +10,7 @@ from typing import Any
 from piste.classifiers import Classifier, load
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, Refused, blocks, check_kept
-from piste.corpus.run_folder import FORMAT
-from piste.data.rows import Source, check_columns, read_rows, sources
+from piste.data.tables import TableFile, check_columns, read_rows, table_files
 from piste.engine.batching import hold_pace
 from piste.engine.memory import give_back
 from piste.errors import PisteError
@@ -56,13 +55,13 @@ class Plan:
             own["samples"] = shared["samples"]
         make(self.method, own)  # refused here, before anything is read
 
-    def files(self) -> list[Source]:
+    def files(self) -> list[TableFile]:
         """The files, checked for their columns."""
-        found = sources(self.input)
+        found = table_files(self.input)
         check_columns(found, self.columns.wanted)
         return found
 
-    def blocks(self, files: Sequence[Source]) -> Iterator[Block]:
+    def blocks(self, files: Sequence[TableFile]) -> Iterator[Block]:
         """The rows of the files in blocks."""
         return blocks(read_rows(files, self.columns.wanted), self.columns, self.block)
 
@@ -72,7 +71,7 @@ class Plan:
         hold_pace(classifier)
         return classifier
 
-    def manifest(self, classifier: Classifier, files: Sequence[Source]) -> dict[str, Any]:
+    def manifest(self, classifier: Classifier, files: Sequence[TableFile]) -> dict[str, Any]:
         """What results will be results of."""
         settings = {
             "method": self.method,
@@ -83,8 +82,7 @@ class Plan:
         }
         packages = ("piste", "torch", "transformers", "numpy")
         return {
-            "piste_corpus": FORMAT,
-            "input": [{"file": source.name, "bytes": source.size()} for source in files],
+            "input": [file.describe() for file in files],
             "classifier": classifier.describe(),
             "fingerprint": classifier.fingerprint() or classifier.name,
             "settings": settings,

@@ -22,7 +22,7 @@ from piste.classifiers import Classifier
 from piste.corpus.blocks import Part
 from piste.corpus.documents import Block, Refused
 from piste.corpus.plan import Plan, explain_block
-from piste.data.rows import Source
+from piste.data.tables import TableFile
 from piste.errors import PisteError, need
 
 _PATIENCE = 5.0
@@ -37,7 +37,7 @@ class OnRay:
     workers: int | None = None
 
     def __call__(
-        self, plan: Plan, classifier: Classifier, files: Sequence[Source], left: Sequence[int]
+        self, plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
     ) -> Iterator[Part]:
         ray: Any = need("ray", "ray", "--engine ray")
         handed = _portable(plan)

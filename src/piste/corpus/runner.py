@@ -12,14 +12,14 @@ from typing import Any, Literal, TypeAlias
 from piste.classifiers import Classifier
 from piste.corpus.blocks import Part
 from piste.corpus.documents import Columns
+from piste.corpus.part_store import Counts, PartStore
 from piste.corpus.plan import BLOCK, Plan, explain_block, suitable_block
-from piste.corpus.run_folder import Counts, RunFolder
-from piste.data.rows import Source, count_rows
+from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
-Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[Source], Sequence[int]], Iterator[Part]]
+Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
 """Gives the parts of the blocks with these numbers, in any order."""
 _TRIED = 12
 """Documents a dry run explains."""
@@ -53,7 +53,7 @@ def run(
     columns: Columns | None = None,
     block: int | None = None,
     runtime: str = "torch",
-    resume: bool = False,
+    resume: bool = True,
     engine: EngineChoice = "local",
     address: str | None = None,
     workers: int | None = None,
@@ -64,11 +64,11 @@ def run(
 
     The results are those of :func:`piste.explain` with the same options (``how``), for which
     questions of all texts in a block of rows are pooled. Rows that can't be explained are kept
-    with their reasons in ``out/errors``. A run that was stopped, however, goes on with
-    ``resume=True`` and then is the same as one that was not. ``block`` is how many rows are
-    explained and stored together; without it, few of a small corpus and 128 of a large one. With
-    ``engine="ray"``, ``workers`` processes work on it, on the machines of the cluster at
-    ``address``; without an address on this one.
+    with their reasons in ``out/errors``. The same call continues a run that was stopped, and its
+    results are those of a run that was not; ``resume`` is accepted as before and changes nothing.
+    ``block`` is how many rows are explained and stored together; without it, few of a small corpus
+    and 128 of a large one. With ``engine="ray"``, ``workers`` processes work on it, on the machines
+    of the cluster at ``address``; without an address on this one.
     """
     plan, files, rows = _planned(input, model, columns, method, how, runtime, block)
     if engine == "ray":
@@ -81,7 +81,7 @@ def run(
         raise PisteError(f"engine={engine!r} is wrong: 'local' or 'ray' is wanted.")
     classifier = plan.load()
     manifest = plan.manifest(classifier, files)
-    with RunFolder.opened(out, manifest, resume) as folder, _Rows(progress) as shown:
+    with PartStore.opened(out, manifest) as folder, _Rows(progress) as shown:
         left = [number for number in range(-(-rows // plan.block)) if number not in folder.done]
         shown.plan(rows)
         shown.advance(folder.counts.rows)
@@ -100,7 +100,7 @@ def _planned(
     how: dict[str, Any],
     runtime: str,
     block: int | None,
-) -> tuple[Plan, list[Source], int]:
+) -> tuple[Plan, list[TableFile], int]:
     """The plan, its files, and how many rows they have."""
     how = {"long": "truncate", **how}
     plan = Plan(
@@ -120,7 +120,7 @@ def _planned(
 
 
 def _locally(
-    plan: Plan, classifier: Classifier, files: Sequence[Source], left: Sequence[int]
+    plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
 ) -> Iterator[Part]:
     wanted = set(left)
     for block in plan.blocks(files):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from piste.corpus.run_folder import read_manifest
+from piste.corpus.part_store import read_manifest
 from piste.errors import PisteError, need
 
 READY: Mapping[str, tuple[str, str]] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from piste.corpus.blocks import part_name, read_part
-from piste.corpus.run_folder import read_manifest
+from piste.corpus.part_store import read_manifest
 from piste.errors import PisteError
 from piste.explanation import Explanation
 

@@ -11,7 +11,7 @@ import numpy as np
 from piste.classifiers import Classifier
 from piste.corpus.documents import Columns, Document, check
 from piste.corpus.plan import Plan
-from piste.data.rows import count_rows, read_rows
+from piste.data.tables import count_rows, read_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 from piste.subject import Subject

@@ -5,16 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from piste.data.image_rationales import Region, read_region
 from piste.data.rationales import Marks, read_marks
-from piste.data.tables import Table, read_table
+from piste.data.tables import (
+    TableFile,
+    TableRow,
+    check_columns,
+    need_columns,
+    read_rows,
+    table_files,
+)
 from piste.errors import PisteError, shorten
 from piste.image import Picture
 from piste.subject import Input
@@ -31,7 +40,7 @@ class Example:
     """One text, a pair of texts or a picture, and what is known about it."""
 
     id: str
-    """Its number in the file, counted from 0 before anything was left out."""
+    """Its number in the file or folder, counted from 0 before anything was left out."""
     text: str = ""
     pair: str | None = None
     label: int | str | None = None
@@ -69,7 +78,10 @@ def read_data(
     shuffle: bool = True,
     words: tuple[int, int | None] = (0, None),
 ) -> list[Example]:
-    r"""Examples from a CSV, JSON-lines or Parquet file; ``text``, ``label`` … name its columns.
+    r"""Examples from a table; ``text``, ``label`` … name its columns.
+
+    The table is a CSV, JSON-lines, Parquet or Arrow file, or a folder of such files. A row that
+    can't be read is refused. Rows are read one after the other: only those taken are kept.
 
     The ``rationale`` column holds a list of 0/1, one for each word of ``words_column`` (without
     one: of the text, split at white space), or a list of [start, end] spans of characters. Only
@@ -87,16 +99,22 @@ def read_data(
     [('0', 0), ('1', 1)]
     """
     _check(examples, seed)
+    _check_words(words)
     columns = _Columns(text, label, rationale, words_column, pair, image)
-    table = read_table(path, columns.wanted)
-    columns.check(table)
-    numbers = _of_split(table, split)
-    if image is None:
-        numbers = _with_words(table, numbers, columns, words)
+    files = table_files(path)
+    check_columns(files, columns.needed(split))
+    numbers = _suitable(path, files, columns, split, words)
     if shuffle:
-        order = np.random.default_rng(seed).permutation(len(numbers))
-        numbers = [numbers[place] for place in order]
-    return [columns.example(table, number) for number in numbers[:examples]]
+        numbers = numbers[np.random.default_rng(seed).permutation(len(numbers))]
+    chosen = numbers[:examples].tolist()
+    left, found = set(chosen), dict[int, Example]()
+    for number, row in enumerate(read_rows(files, columns.wanted, bad_rows="refuse")):
+        if number in left:
+            found[number] = columns.example(number, row)
+            left.remove(number)
+        if not left:
+            break
+    return [found[number] for number in chosen]
 
 
 def as_examples(data: DataOption, examples: int | None, seed: int) -> list[Example]:
@@ -143,84 +161,84 @@ class _Columns:
         names = (content, self.label, self.rationale, self.words, self.pair, SPLIT)
         return tuple(name for name in names if name)
 
-    def check(self, table: Table) -> None:
-        table.need(self.image or self.text, "text" if self.image is None else "pictures")
-        if self.label != "label":  # the usual name may be missing, one that was chosen may not
-            table.need(self.label, "label")
-        for meaning in ("rationale", "words", "pair"):
-            if getattr(self, meaning) is not None:
-                table.need(getattr(self, meaning), meaning)
+    def needed(self, split: str | None) -> tuple[str, ...]:
+        """Those that must be there: the label's usual name need not, one that was chosen must."""
+        names = [self.image or self.text, self.rationale, self.words, self.pair]
+        names.append(None if self.label == "label" else self.label)
+        names.append(None if split is None else SPLIT)
+        return tuple(name for name in names if name)
 
-    def texts(self, table: Table, number: int) -> tuple[str, str | None]:
-        row = table.rows[number]
-        first = _text(row.get(self.text), self.text, table, number)
-        if self.pair is None:
-            return first, None
-        return first, _text(row.get(self.pair), self.pair, table, number)
-
-    def example(self, table: Table, number: int) -> Example:
-        row = table.rows[number]
-        split, place = row.get(SPLIT), f"Row {number} of {table.file!r}"
-        cell = None if self.rationale is None else row.get(self.rationale)
+    def example(self, number: int, row: TableRow) -> Example:
+        split, marks = _cell(row, SPLIT), _cell(row, self.rationale)
+        known: dict[str, Any] = {
+            "id": str(number),
+            "label": _label(_cell(row, self.label)),
+            "split": None if split is None else str(split),
+        }
         if self.image is not None:
-            return Example(
-                id=str(number),
-                label=_label(row.get(self.label)),
-                rationale=read_region(cell, place),
-                split=None if split is None else str(split),
-                picture=_picture(row.get(self.image), place, Path(table.file).parent),
-            )
-        text, pair = self.texts(table, number)
+            region = read_region(marks, row.place)
+            return Example(picture=_picture(row, self.image), rationale=region, **known)
+        text = _text(row, self.text)
+        pair = None if self.pair is None else _text(row, self.pair)
         rationale = None
         if self.rationale is not None:
-            words = None if self.words is None else row.get(self.words)
-            rationale = read_marks(cell, words, text, place)
-        return Example(
-            id=str(number),
-            text=text,
-            pair=pair,
-            label=_label(row.get(self.label)),
-            rationale=rationale,
-            split=None if split is None else str(split),
-        )
+            rationale = read_marks(marks, _cell(row, self.words), text, row.place)
+        return Example(text=text, pair=pair, rationale=rationale, **known)
 
 
-def _of_split(table: Table, split: str | None) -> list[int]:
-    """Numbers of the rows of one split, or of all."""
-    if split is None:
-        return list(range(len(table.rows)))
-    table.need(SPLIT, "split")
-    chosen = [n for n, row in enumerate(table.rows) if str(row.get(SPLIT)) == split]
+def _suitable(
+    path: str | Path,
+    files: Sequence[TableFile],
+    columns: _Columns,
+    split: str | None,
+    words: tuple[int, int | None],
+) -> NDArray[np.int64]:
+    """The numbers of rows of the split whose texts have so many words. No more of them is kept."""
+    least, most = words[0], math.inf if words[1] is None else words[1]
+    texts = () if columns.image else (columns.text, *filter(None, [columns.pair]))
+    names: dict[str, None] = {}
+    splits: dict[str, None] = {}
+    wrong: PisteError | None = None
+    rows = of_split = 0
+    chosen = array("q")
+    for rows, row in enumerate(read_rows(files, (*texts, SPLIT), bad_rows="refuse"), start=1):
+        names.update(dict.fromkeys(row.cells))
+        if split is not None:
+            splits[own := str(_cell(row, SPLIT))] = None
+            if own != split:
+                continue
+        of_split += 1
+        try:
+            count = sum(len(_text(row, name).split()) for name in texts)
+        except PisteError as problem:
+            wrong = wrong or problem  # a missing column is told first
+            continue
+        if columns.image or least <= count <= most:
+            chosen.append(rows - 1)
+    if not rows:
+        raise PisteError(f"{str(path)!r} has no rows: a table with at least one is expected.")
+    if all(file.columns() is None for file in files):
+        need_columns(str(path), names, columns.needed(split))
+    if split is not None and not of_split:
+        there = shorten(", ".join(splits), 200)
+        raise PisteError(f"{str(path)!r} has no split {split!r}: it has {there}.")
+    if wrong is not None:
+        raise wrong
     if not chosen:
-        there = dict.fromkeys(str(row.get(SPLIT)) for row in table.rows)
+        bounds = f"{least} or more" if words[1] is None else f"{least} to {most}"
         raise PisteError(
-            f"{table.file!r} has no split {split!r}: it has {shorten(', '.join(there), 200)}."
+            f"None of the {of_split} texts in {str(path)!r} has {bounds} words: choose other "
+            "bounds."
         )
-    return chosen
+    return np.array(chosen)
 
 
-def _with_words(
-    table: Table, numbers: list[int], columns: _Columns, words: tuple[int, int | None]
-) -> list[int]:
-    """Those rows whose texts have a number of words within the bounds."""
+def _check_words(words: tuple[int, int | None]) -> None:
     least, most = words
     if least < 0 or (most is not None and most < max(least, 1)):
         raise PisteError(
             f"words={words!r} is wrong: (least, most) with 0 ≤ least ≤ most is wanted."
         )
-    chosen = []
-    for number in numbers:
-        texts = columns.texts(table, number)
-        count = sum(len(text.split()) for text in texts if text is not None)
-        if least <= count <= (math.inf if most is None else most):
-            chosen.append(number)
-    if not chosen:
-        bounds = f"{least} or more" if most is None else f"{least} to {most}"
-        raise PisteError(
-            f"None of the {len(numbers)} texts in {table.file!r} has {bounds} words: choose other "
-            "bounds."
-        )
-    return chosen
 
 
 def _check(examples: object, seed: object) -> None:
@@ -229,31 +247,39 @@ def _check(examples: object, seed: object) -> None:
     check_count("seed", seed, least=0)
 
 
-def _text(cell: object, column: str, table: Table, number: int) -> str:
+def _cell(row: TableRow, column: str | None) -> Any:
+    """None where nothing stands; CSV files have no other sign for it than an empty cell."""
+    cell = None if column is None else row.cells.get(column)
+    return None if cell == "" else cell
+
+
+def _text(row: TableRow, column: str) -> str:
     """A missing text is an empty one, which methods refuse by name, so that it is not lost."""
+    cell = row.cells.get(column)
     if cell is None:
         return ""
     if not isinstance(cell, str):
         raise PisteError(
-            f"Row {number} of {table.file!r} holds {shorten(cell)} in the column {column!r}: a "
-            "text is wanted, so name the column that has the texts."
+            f"{row.place} holds {shorten(cell)} in the column {column!r}: a text is expected, so "
+            "name the column that has the texts."
         )
     return cell
 
 
-def _picture(cell: object, place: str, folder: Path) -> Picture:
+def _picture(row: TableRow, column: str) -> Picture:
     """A picture from its bytes, from what data sets keep of it, or from a file beside the data."""
+    cell = _cell(row, column)
     if isinstance(cell, Mapping):  # {"bytes": …, "path": …}
         cell = cell.get("bytes") or cell.get("path")
     if not isinstance(cell, (bytes, str)):
         raise PisteError(
-            f"{place} holds {shorten(cell)} where a picture is wanted: its bytes, or the name of "
-            "its file."
+            f"{row.place} holds {shorten(cell)} where a picture is wanted: its bytes, or the name "
+            "of its file."
         )
     try:
-        return Picture.of(folder / cell if isinstance(cell, str) else cell)
+        return Picture.of(row.file.path.parent / cell if isinstance(cell, str) else cell)
     except PisteError as problem:
-        raise PisteError(f"{place}: {problem}") from problem
+        raise PisteError(f"{row.place}: {problem}") from problem
 
 
 def _label(cell: Any) -> int | str | None:

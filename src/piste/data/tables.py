@@ -1,137 +1,309 @@
-"""Rows of a table in a file: CSV, JSON lines or Parquet."""
+"""Rows of tables in files, one after the other: memory does not grow with their number."""
 
 from __future__ import annotations
 
 import csv
-import io
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from piste.errors import PisteError, need
 
-ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_LINES = (".jsonl", ".ndjson")
+ENDINGS = (*_SEPARATORS, *_LINES, ".parquet", ".arrow")
+_BATCH = 1024
 _LONGEST_CELL = 2**31 - 1
+
+Read = tuple[Mapping[str, Any], str]
+"""The cells of a row, or the reason why it can't be read."""
 
 
 @dataclass(frozen=True)
-class Table:
-    """The names of all columns, and the rows: cells by column, None where there is none."""
+class TableFile:
+    """One file of rows."""
 
-    file: str
-    columns: tuple[str, ...]
-    rows: list[dict[str, Any]]
+    path: Path
+    name: str
+    """Its path within the folder that was given."""
 
-    def need(self, column: str, meaning: str) -> str:
-        """The column's name, refused if there is none such."""
-        if column not in self.columns:
-            raise PisteError(
-                f"{self.file!r} has no column {column!r} for the {meaning}: it has "
-                f"{', '.join(self.columns)}."
-            )
-        return column
+    @property
+    def ending(self) -> str:
+        return self.path.suffix.lower()
 
-
-def read_table(path: str | Path, wanted: tuple[str, ...]) -> Table:
-    """All rows of a file. Of a Parquet file only the ``wanted`` columns are read, if there."""
-    file = Path(path)
-    ending = file.suffix.lower()
-    if not file.is_file():
-        raise PisteError(f"There is no file {str(path)!r}.")
-    if ending not in ENDINGS:
-        raise PisteError(
-            f"{str(path)!r} ends in {ending or 'nothing'!r}: a file that ends in "
-            f"{', '.join(ENDINGS)} is wanted."
-        )
-    if file.stat().st_size == 0:
-        raise PisteError(f"{str(path)!r} is empty: a table with at least one text is wanted.")
-    try:
-        if ending == ".parquet":
-            table = _from_parquet(file, wanted)
-        elif ending in (".csv", ".tsv"):
-            table = _from_csv(file, "," if ending == ".csv" else "\t")
+    def rows(self, columns: Sequence[str]) -> Iterator[TableRow]:
+        """All rows, bad ones too; of Parquet and Arrow files only these columns are read."""
+        columns = tuple(dict.fromkeys(columns))
+        if self.ending in _SEPARATORS:
+            found = _from_csv(self.path, columns)
+        elif self.ending in _LINES:
+            found = _from_lines(self.path)
         else:
-            table = _from_lines(file)
-    except OSError as problem:
-        raise PisteError(f"{str(path)!r} could not be read: {problem.strerror}.") from problem
-    if not table.rows:
-        raise PisteError(f"{str(path)!r} has no rows: a table with at least one text is wanted.")
-    return table
-
-
-def _decoded(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise PisteError(
-            f"{str(file)!r} is not UTF-8 text (byte {problem.start}): convert it first, for "
-            "example with `iconv -f latin1 -t utf-8`."
-        ) from problem
-
-
-def _from_csv(file: Path, delimiter: str) -> Table:
-    content = io.StringIO(_decoded(file), newline="")
-    before = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        reader = csv.reader(content, delimiter=delimiter)
-        head = next(reader, [])
-        rows = [_named(head, cells, file, reader.line_num) for cells in reader if cells]
-    except csv.Error as problem:
-        raise PisteError(f"{str(file)!r} is not a CSV table: {problem}.") from problem
-    finally:
-        csv.field_size_limit(before)
-    return Table(str(file), tuple(head), rows)
-
-
-def _named(head: list[str], cells: list[str], file: Path, line: int) -> dict[str, Any]:
-    if len(cells) != len(head):
-        raise PisteError(
-            f"Line {line} of {str(file)!r} has {len(cells)} cells, but there are {len(head)} "
-            "columns: put texts that hold the separator or line breaks into quotes."
-        )
-    return dict(zip(head, (cell or None for cell in cells), strict=True))
-
-
-def _from_lines(file: Path) -> Table:
-    rows: list[dict[str, Any]] = []
-    for number, row in _objects(file):
-        if not isinstance(row, dict):
-            raise PisteError(
-                f"Line {number} of {str(file)!r} is no JSON object: one object "
-                '{"text": …} on each line is wanted.'
-            )
-        rows.append(row)
-    columns = dict.fromkeys(name for row in rows for name in row)
-    return Table(str(file), tuple(columns), rows)
-
-
-def _objects(file: Path) -> Iterator[tuple[int, Any]]:
-    # Not splitlines: a text may hold other signs that it takes for the end of a line.
-    for number, line in enumerate(_decoded(file).split("\n"), start=1):
-        if not line.strip():
-            continue
+            batches = _parquet_batches if self.ending == ".parquet" else _arrow_batches
+            found = _from_batches(batches(self.path, columns))
         try:
-            yield number, json.loads(line)
-        except json.JSONDecodeError as problem:
+            for number, (cells, problem) in enumerate(found, start=1):
+                yield TableRow(self, number, cells, problem)
+        except OSError as problem:
+            raise _unreadable(self.path, problem) from problem
+
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of its columns, None where every row has its own."""
+        try:
+            if self.ending in _LINES:
+                return None
+            if self.ending in _SEPARATORS:
+                return tuple(next(_csv_rows(self.path), ([], ""))[0])
+            return tuple(_schema(self.path).names)
+        except OSError as problem:
+            raise _unreadable(self.path, problem) from problem
+
+    def describe(self) -> dict[str, Any]:
+        """Name, size and digest, to recognise the file in a later run."""
+        digest = hashlib.sha256()
+        try:
+            with self.path.open("rb") as file:
+                while some := file.read(2**20):
+                    digest.update(some)
+                size = file.tell()
+        except OSError as problem:
+            raise _unreadable(self.path, problem) from problem
+        return {"file": self.name, "bytes": size, "digest": digest.hexdigest()[:16]}
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One row: its cells by column, or why it could not be read."""
+
+    file: TableFile
+    number: int
+    """Counted from 1 in its file, bad rows too, empty lines not."""
+    cells: Mapping[str, Any]
+    problem: str = ""
+
+    @property
+    def source(self) -> str:
+        """File and number as results keep them."""
+        return f"{self.file.name}:{self.number}"
+
+    @property
+    def place(self) -> str:
+        """The beginning of a sentence about this row."""
+        return f"Row {self.number} of {str(self.file.path)!r}"
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a path may stand for a table: a folder, or a file with one of the endings."""
+    return Path(path).is_dir() or Path(path).suffix.lower() in ENDINGS
+
+
+def table_files(given: str | Path) -> list[TableFile]:
+    """The files that a path stands for: itself, or all in a folder, by name.
+
+    A folder may be one that Hugging Face's ``save_to_disk`` wrote.
+    """
+    path = Path(given)
+    if path.is_file():
+        if path.suffix.lower() not in ENDINGS:
             raise PisteError(
-                f"Line {number} of {str(file)!r} is broken JSON ({problem.msg} at sign "
-                f"{problem.colno}): one object on each line is wanted."
-            ) from problem
+                f"{str(given)!r} ends in {path.suffix or 'nothing'!r}: expected one of "
+                f"{', '.join(ENDINGS)}, or a folder of such files."
+            )
+        return [TableFile(path, path.name)]
+    if not path.is_dir():
+        raise PisteError(f"There is no file or folder {str(given)!r}.")
+    found = [
+        TableFile(file, file.relative_to(path).as_posix())
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.suffix.lower() in ENDINGS and not _is_hidden(file, path)
+    ]
+    if not found:
+        raise PisteError(
+            f"The folder {str(given)!r} has no table: expected files that end in one of "
+            f"{', '.join(ENDINGS)}."
+        )
+    return found
 
 
-def _from_parquet(file: Path, wanted: tuple[str, ...]) -> Table:
-    parquet: Any = need("pyarrow.parquet", "tables", "Reading a Parquet file")
+def check_columns(files: Sequence[TableFile], wanted: Iterable[str]) -> None:
+    """Refuse a column that a file does not have, before any work.
+
+    Of JSON lines every row has its own columns, which whoever reads the rows has to check.
+    """
+    for file in files:
+        there = file.columns()
+        if there == ():
+            raise PisteError(f"{str(file.path)!r} is empty: a table with columns is expected.")
+        if there is not None:
+            need_columns(str(file.path), there, wanted)
+
+
+def need_columns(name: str, there: Iterable[str], wanted: Iterable[str]) -> None:
+    """Refuse columns that are not there, in a sentence that says which are."""
+    names = tuple(there)
+    for column in wanted:
+        if column not in names:
+            listed = ", ".join(names)
+            listed = listed if len(listed) <= 200 else listed[:199] + "…"
+            raise PisteError(f"{name!r} has no column {column!r}: it has {listed or 'none'}.")
+
+
+def read_rows(
+    files: Sequence[TableFile],
+    columns: Sequence[str],
+    bad_rows: Literal["keep", "refuse"] = "keep",
+) -> Iterator[TableRow]:
+    """The rows of all files, in order.
+
+    Rows that can't be read come with the problem, or end the reading with an error.
+    """
+    for file in files:
+        for row in file.rows(columns):
+            if row.problem and bad_rows == "refuse":
+                advice = ": convert the file, for example with `iconv -f latin1 -t utf-8`"
+                advice = advice if row.problem.startswith("not UTF-8") else ""
+                raise PisteError(f"{row.place} can't be read: {row.problem}{advice}.")
+            yield row
+
+
+def count_rows(files: Sequence[TableFile], columns: Sequence[str]) -> int:
+    """How many rows there are, bad ones included."""
+    total = 0
+    for file in files:
+        if file.ending == ".parquet":
+            total += int(_parquet().read_metadata(file.path).num_rows)
+        else:
+            total += sum(1 for _ in file.rows(columns))
+    return total
+
+
+def _is_hidden(file: Path, folder: Path) -> bool:
+    """Hidden files, and what Hugging Face's own cache leaves beside the data."""
+    parts = file.relative_to(folder).parts
+    return any(part.startswith(".") for part in parts) or file.name.startswith("cache-")
+
+
+def _from_csv(path: Path, columns: Sequence[str]) -> Iterator[Read]:
+    rows = _csv_rows(path)
+    head, _ = next(rows, ([], ""))
+    for cells, problem in rows:
+        if problem:
+            yield {}, problem
+        elif len(cells) != len(head):
+            quotes = "cells that hold the separator or a line break must be in quotes"
+            yield {}, f"{len(cells)} cells for {len(head)} columns ({quotes})"
+        else:
+            named = dict(zip(head, cells, strict=True))
+            bad = [name for name in columns if not _is_utf8(named.get(name, ""))]
+            yield ({}, f"not UTF-8 in the column {bad[0]!r}") if bad else (named, "")
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[list[str], str]]:
+    """The cells of rows that are not empty, the head first, or why there are none."""
+    # Bytes that are no UTF-8 become signs that only their own row is refused for.
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        reader = csv.reader(file, delimiter=_SEPARATORS[path.suffix.lower()])
+        while True:
+            before = csv.field_size_limit(_LONGEST_CELL)  # the module's: lifted for one row
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as problem:
+                yield [], f"not a row of a table: {problem}"
+                continue
+            finally:
+                csv.field_size_limit(before)
+            if cells:
+                yield cells, ""
+
+
+def _is_utf8(cell: str) -> bool:
+    return cell.isascii() or not any("\udc80" <= sign <= "\udcff" for sign in cell)
+
+
+def _from_lines(path: Path) -> Iterator[Read]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line
+            if not text.strip():
+                continue
+            try:
+                cells = json.loads(text.decode("utf-8"))
+            except UnicodeDecodeError as problem:
+                yield {}, f"not UTF-8 (byte {problem.start})"
+            except (json.JSONDecodeError, RecursionError) as problem:
+                yield {}, f"broken JSON: {getattr(problem, 'msg', 'nested too deeply')}"
+            else:
+                yield (cells, "") if isinstance(cells, dict) else ({}, "no JSON object")
+
+
+def _parquet() -> Any:
+    return need("pyarrow.parquet", "tables", "Reading a Parquet file")
+
+
+def _arrow() -> Any:
+    return need("pyarrow", "tables", "Reading an Arrow file")
+
+
+def _schema(path: Path) -> Any:
+    is_parquet = path.suffix.lower() == ".parquet"
+    arrow = _parquet() if is_parquet else _arrow()
     try:
-        columns = tuple(parquet.read_schema(file).names)
-        there = [column for column in dict.fromkeys(wanted) if column in columns]
-        rows = parquet.read_table(file, columns=there).to_pylist()
-    except (
-        ValueError,
-        TypeError,
-        NotImplementedError,
-    ) as problem:  # Arrow's errors are ValueErrors
-        first = (str(problem) or type(problem).__name__).splitlines()[0]
-        raise PisteError(f"{str(file)!r} is not a whole Parquet file: {first}") from problem
-    return Table(str(file), columns, rows)
+        if is_parquet:
+            return arrow.read_schema(path)
+        with arrow.memory_map(str(path)) as file:
+            return arrow.ipc.open_stream(file).schema
+    except (ValueError, TypeError, NotImplementedError) as problem:  # Arrow's are ValueErrors
+        raise _broken(path, problem) from problem
+
+
+def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+    parquet = _parquet()
+    try:
+        with parquet.ParquetFile(path) as file:
+            there = [name for name in columns if name in file.schema_arrow.names]
+            yield from file.iter_batches(batch_size=_BATCH, columns=there)
+    except (ValueError, TypeError, NotImplementedError) as problem:
+        raise _broken(path, problem) from problem
+
+
+def _arrow_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+    arrow = _arrow()
+    try:
+        with arrow.memory_map(str(path)) as file:
+            for batch in arrow.ipc.open_stream(file):
+                own = batch.select([name for name in columns if name in batch.schema.names])
+                yield from (own.slice(n, _BATCH) for n in range(0, batch.num_rows, _BATCH))
+    except (ValueError, TypeError, NotImplementedError) as problem:
+        raise _broken(path, problem) from problem
+
+
+def _from_batches(batches: Iterator[Any]) -> Iterator[Read]:
+    for batch in batches:
+        try:
+            rows = batch.to_pylist()
+        except UnicodeDecodeError:
+            yield from map(_cells, (batch.slice(number, 1) for number in range(len(batch))))
+        else:
+            yield from ((cells, "") for cells in rows)
+
+
+def _cells(row: Any) -> Read:
+    try:
+        return row.to_pylist()[0], ""
+    except UnicodeDecodeError as problem:
+        return {}, f"not UTF-8 (byte {problem.start})"
+
+
+def _broken(path: Path, problem: Exception) -> PisteError:
+    kind = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
+    first = (str(problem) or type(problem).__name__).splitlines()[0]
+    return PisteError(f"{str(path)!r} is not a whole {kind} file: {first}")
+
+
+def _unreadable(path: Path, problem: OSError) -> PisteError:
+    return PisteError(f"{str(path)!r} could not be read: {problem.strerror or problem}.")

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
-from piste.corpus.run_folder import read_manifest
+from piste.corpus.part_store import read_manifest
 from piste.corpus.sql import connected
 from piste.corpus.stored import explanation
 from piste.errors import PisteError, need

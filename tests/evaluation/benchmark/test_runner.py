@@ -19,7 +19,7 @@ from piste import PisteError
 from piste.data.examples import Example
 from piste.evaluation.benchmark import explainers
 from piste.evaluation.benchmark.entries import make_entries, split_names
-from piste.evaluation.benchmark.run_store import ROWS, RUN, read_results
+from piste.evaluation.benchmark.run_store import ROWS, read_results
 from piste.evaluation.benchmark.runner import evaluate
 from piste.evaluation.metrics import NaiveBayes, naive_bayes_table
 from piste.evaluation.results import Results
@@ -174,7 +174,7 @@ def test_more_examples_go_on_and_fewer_are_there(
     five = run(classifier, examples, examples=5, folder=tmp_path, methods=["occlusion"])
     assert told == [example.text for example in examples[:5]]
     assert plain(five) == plain(run(classifier, examples, examples=5, methods=["occlusion"]))
-    assert json.loads((tmp_path / RUN).read_text())["examples"][4][0] == "104"
+    assert json.loads((tmp_path / "run.json").read_text())["examples"][4][0] == "104"
     two = run(classifier, examples, examples=2, folder=tmp_path, methods=["occlusion"])
     assert plain(two) == plain(five)[:2]
     assert len(read_results(tmp_path).examples) == 5
@@ -211,14 +211,30 @@ def test_another_model_or_other_data_in_the_same_folder_is_refused(
         run(piste.load(tone, version="2"), examples, examples=2, folder=tmp_path)
     with pytest.raises(PisteError, match="the data, first in example '101'"):
         run(classifier, [examples[0], Example("101", "new")], folder=tmp_path)
-    (tmp_path / RUN).write_text("{}")
+    (tmp_path / "run.json").write_text("{}")
     with pytest.raises(PisteError, match="not a whole one"):
         run(classifier, examples, examples=2, folder=tmp_path)
-    (tmp_path / RUN).unlink()
-    with pytest.raises(PisteError, match="unknown run"):
+    (tmp_path / "run.json").unlink()
+    with pytest.raises(PisteError, match="not empty and holds no run of piste evaluate"):
         run(classifier, examples, examples=2, folder=tmp_path)
-    with pytest.raises(PisteError, match="no run in"):
+    with pytest.raises(PisteError, match="holds no run of piste evaluate"):
         read_results(tmp_path)
+
+
+def test_two_evaluations_can_not_write_to_one_folder(
+    classifier, examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fcntl")
+    explain = explainers.explain
+
+    def meanwhile(*given: Any, **how: Any) -> Any:
+        with pytest.raises(PisteError, match="Another run is writing"):
+            run(classifier, examples, examples=2, folder=tmp_path, methods=["random"])
+        return explain(*given, **how)
+
+    monkeypatch.setattr(explainers, "explain", meanwhile)
+    found = run(classifier, examples, examples=2, folder=tmp_path, methods=["random"])
+    assert plain(read_results(tmp_path)) == plain(found)
 
 
 def test_a_method_that_refuses_and_an_example_that_fails(classifier, examples) -> None:

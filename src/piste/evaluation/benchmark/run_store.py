@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from piste.data.storage import make_folder, write_text
-from piste.errors import PisteError, shorten
+from piste.data.run_folder import RunKind, check_same, open_run, remove_unfinished
+from piste.data.storage import write_text
+from piste.errors import PisteError
 from piste.evaluation.metrics.base import Figure
 from piste.evaluation.results import FORMAT, Results, Row
 
-RUN = "run.json"
 ROWS = "rows.jsonl"
+KIND = RunKind("run of piste evaluate", "run.json", key="piste_run", format=FORMAT)
 
 
 @dataclass(frozen=True)
@@ -38,63 +40,51 @@ class Plan:
         noted = {kind: f"{count} examples" for kind, count in found.notes().items()}
         return replace(found, settings={**self.settings, "notes": noted}) if noted else found
 
-    def to_json(self) -> str:
-        data = {
-            "piste_run": FORMAT,
-            "configuration": self.configuration,
-            "settings": self.settings,
-            "methods": self.methods,
-            "figures": [asdict(figure) for figure in self.figures.values()],
-            "examples": self.examples,
-        }
-        return json.dumps(data, ensure_ascii=False, indent=1, default=str)
+    def write(self, folder: Path) -> None:
+        """Store it as the manifest of a folder."""
+        figures = [asdict(figure) for figure in self.figures.values()]
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        KIND.write(folder, {**own, "figures": figures})
 
     @staticmethod
-    def from_json(text: str, file: Path) -> Plan:
+    def of(folder: str | Path, manifest: Mapping[str, Any]) -> Plan:
+        """The plan that a folder's manifest holds."""
         try:
-            data = json.loads(text)
-            if data["piste_run"] != FORMAT:
-                raise PisteError(
-                    f"{str(file)!r} has the format {data['piste_run']!r}, this version of Piste "
-                    f"reads {FORMAT}: update Piste, or choose another folder."
-                )
             return Plan(
-                configuration=data["configuration"],
-                examples=tuple((str(name), str(digest)) for name, digest in data["examples"]),
-                methods=tuple(data["methods"]),
-                figures={one["name"]: Figure(**one) for one in data["figures"]},
-                settings=data["settings"],
+                configuration=dict(manifest["configuration"]),
+                examples=tuple((str(name), str(digest)) for name, digest in manifest["examples"]),
+                methods=tuple(manifest["methods"]),
+                figures={one["name"]: Figure(**one) for one in manifest["figures"]},
+                settings=manifest["settings"],
             )
         except (KeyError, TypeError, ValueError) as problem:
-            if isinstance(problem, PisteError):
-                raise
-            raise PisteError(
-                f"{str(file)!r} is no run of piste evaluate, or not a whole one ({problem}): "
-                "choose another folder."
-            ) from problem
+            raise KIND.broken(folder, problem) from problem
 
 
-class RunFolder:
-    """The folder of one run. ``done`` holds the rows of examples that are complete.
+@dataclass(frozen=True)
+class RowStore:
+    """Where rows go. ``done`` holds the rows of examples that are complete."""
 
-    Opening a folder that holds the same run goes on with it; one that holds another is refused.
-    """
+    path: Path
+    done: Mapping[str, list[Row]]
 
-    def __init__(self, folder: str | Path, plan: Plan) -> None:
-        self.path = make_folder(folder)
-        self.done: dict[str, list[Row]] = {}
-        run, rows = self.path / RUN, self.path / ROWS
-        if run.exists():
-            before = Plan.from_json(_text(run), run)
-            _check_same(self.path, before, plan)
-            self.done = _complete(rows, plan.methods)
-            _repair(rows, self.done)
-            if len(before.examples) > len(plan.examples):
-                counted = {**plan.settings, "examples": len(before.examples)}
-                plan = replace(plan, examples=before.examples, settings=counted)
-        elif rows.exists():
-            raise PisteError(f"{str(rows)!r} has rows of an unknown run: choose another folder.")
-        write_text(run, plan.to_json())
+    @staticmethod
+    @contextmanager
+    def opened(path: str | Path, plan: Plan) -> Iterator[RowStore]:
+        """Begin a run, or continue the one that is there, also with more or fewer examples."""
+        with open_run(path, KIND) as manifest:
+            folder, rows = Path(path), Path(path) / ROWS
+            done: dict[str, list[Row]] = {}
+            if manifest is not None:
+                before = Plan.of(folder, manifest)
+                _check_same(folder, before, plan)
+                done = _complete(rows, plan.methods)
+                _repair(rows, done)
+                if len(before.examples) > len(plan.examples):
+                    counted = {**plan.settings, "examples": len(before.examples)}
+                    plan = replace(plan, examples=before.examples, settings=counted)
+            plan.write(folder)
+            yield RowStore(folder, done)
 
     def add(self, rows: Sequence[Row]) -> None:
         """Append the rows of one example; when this returns they are on the disk."""
@@ -122,22 +112,12 @@ def read_results(folder: str | Path) -> Results:
     >>> read_results(folder).examples
     ('0', '1')
     """
-    path = Path(folder)
-    if not (path / RUN).is_file():
-        raise PisteError(f"There is no run in {str(folder)!r}: {RUN} is missing.")
-    plan = Plan.from_json(_text(path / RUN), path / RUN)
-    return plan.results(_complete(path / ROWS, plan.methods))
+    plan = Plan.of(folder, KIND.read(folder))
+    return plan.results(_complete(Path(folder) / ROWS, plan.methods))
 
 
 def _line(row: Row) -> str:
     return json.dumps(row.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise PisteError(f"{str(file)!r} could not be read: {problem}.") from problem
 
 
 def _complete(file: Path, methods: Sequence[str]) -> dict[str, list[Row]]:
@@ -174,6 +154,7 @@ def _text_so_far(file: Path) -> str:
 
 def _repair(file: Path, done: Mapping[str, Sequence[Row]]) -> None:
     """Leave whole examples only, or else the next row would be added to a torn line."""
+    remove_unfinished(file.parent, file.name)
     if not file.exists():
         return
     whole = "".join(_line(row) for rows in done.values() for row in rows)
@@ -182,18 +163,12 @@ def _repair(file: Path, done: Mapping[str, Sequence[Row]]) -> None:
 
 
 def _check_same(folder: Path, before: Plan, now: Plan) -> None:
-    """Refuse to mix two runs, in a sentence that says what differs."""
-    old = dict(before.configuration)
-    new = json.loads(json.dumps(now.configuration, default=str))
-    differing = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
-    words = [f"{name} {shorten(old.get(name))}, now {shorten(new.get(name))}" for name in differing]
-    for (name, digest), (other, now_digest) in zip(before.examples, now.examples, strict=False):
-        if (name, digest) != (other, now_digest):
-            there = f"example {name!r}" + ("" if name == other else f", now {other!r}")
-            words.append(f"the data, first in {there}")
-            break
-    if words:
-        raise PisteError(
-            f"The folder {str(folder)!r} holds a run with other settings ({'; '.join(words)}): "
-            "use the same settings to go on with it, or choose another folder."
-        )
+    """Refuse other settings, and other examples as far as both have them."""
+    old, new = dict(before.configuration), dict(now.configuration)
+    pairs = zip(before.examples, now.examples, strict=False)
+    other = next((pair for pair in pairs if pair[0] != pair[1]), None)
+    if other is not None:
+        (name, digest), (_, now_digest) = other
+        place = f"the data, first in example {name!r}"
+        old[place], new[place] = digest, now_digest
+    check_same(folder, old, new)

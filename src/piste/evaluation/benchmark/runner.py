@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from piste.evaluation.benchmark.example_progress import ExampleProgress
 from piste.evaluation.benchmark.example_run import Court, Trial
 from piste.evaluation.benchmark.explainers import MethodTeller
 from piste.evaluation.benchmark.metric_set import MetricOption, make_panel
-from piste.evaluation.benchmark.run_store import Plan, RunFolder
+from piste.evaluation.benchmark.run_store import Plan, RowStore
 from piste.evaluation.results import Results, Row
 from piste.methods import METHODS
 from piste.subject import LongChoice, Removal, UnitChoice
@@ -141,21 +142,22 @@ def run(
     progress: ProgressOption = None,
 ) -> Results:
     """Work through the examples that are not done yet, storing the rows of each at once."""
-    kept = None if folder is None else RunFolder(folder, plan)
-    done: dict[str, Sequence[Row]] = {} if kept is None else {**kept.done}
-    todo = [example for example in examples if example.id not in done]
-    before = len(examples) - len(todo)
-    steps = len({entry.telling for entry in court.entries})
-    with ExampleProgress(progress, before, len(examples), steps) as shown:
-        for example in todo:
-            trial = Trial(court, example)
-            rows = trial.rows(shown.step)
-            if kept is not None:
-                if plan.settings.get("save_explanations"):
-                    trial.save(kept.path / EXPLANATIONS)
-                kept.add(rows)
-            done[example.id] = rows
-            shown.example()
+    stored = nullcontext() if folder is None else RowStore.opened(folder, plan)
+    with stored as kept:
+        done: dict[str, Sequence[Row]] = {} if kept is None else {**kept.done}
+        todo = [example for example in examples if example.id not in done]
+        before = len(examples) - len(todo)
+        steps = len({entry.telling for entry in court.entries})
+        with ExampleProgress(progress, before, len(examples), steps) as shown:
+            for example in todo:
+                trial = Trial(court, example)
+                rows = trial.rows(shown.step)
+                if kept is not None:
+                    if plan.settings.get("save_explanations"):
+                        trial.save(kept.path / EXPLANATIONS)
+                    kept.add(rows)
+                done[example.id] = rows
+                shown.example()
     return plan.results(done)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from piste.corpus.run_folder import read_manifest
+from piste.corpus.part_store import read_manifest
 from piste.corpus.words import LEAST, Word, disagreeing, from_vocabulary, words
 from piste.show import colours, wording
 from piste.show.html import page_shell, plane_svg
