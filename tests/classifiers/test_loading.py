@@ -100,3 +100,31 @@ def test_bundled_models(name: str) -> None:
     size = sum(file.stat().st_size for file in zoo.folder(name).iterdir())
     assert size <= 8_000_000
     assert "accuracy" in zoo.card(name).lower()
+
+
+class Shouting:
+    """A source of a kind that Piste does not know."""
+
+
+class ShoutingLoader:
+    def accepts(self, source: Any) -> bool:
+        return isinstance(source, Shouting)
+
+    def load(self, source: Any, how: Any) -> Any:
+        return piste.load(lambda texts: [text.count("!") for text in texts], name=how.name)
+
+
+def test_a_registered_loader_makes_classifiers_of_its_own_sources() -> None:
+    with pytest.raises(PisteError, match="Shouting"):
+        piste.load(Shouting())
+    CLASSIFIERS.register("shouting", ShoutingLoader)
+    try:
+        assert piste.load(Shouting(), name="loud").name == "loud"
+        assert piste.load("piste:reviews").labels == ("negative", "positive")
+    finally:
+        CLASSIFIERS.remove("shouting")
+
+
+def test_an_unknown_option_of_load_is_refused() -> None:
+    with pytest.raises(PisteError, match="load has no option 'gpu': it has device"):
+        piste.load("piste:reviews", gpu=True)  # type: ignore[call-arg]
