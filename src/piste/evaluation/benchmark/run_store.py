@@ -11,7 +11,7 @@ from typing import Any
 
 from piste.data.storage import make_folder, write_text
 from piste.errors import PisteError, shorten
-from piste.evaluation.metrics.base import Figure
+from piste.evaluation.metrics import Figure, read_figure
 from piste.evaluation.results import FORMAT, Results, Row
 
 RUN = "run.json"
@@ -62,7 +62,7 @@ class Plan:
                 configuration=data["configuration"],
                 examples=tuple((str(name), str(digest)) for name, digest in data["examples"]),
                 methods=tuple(data["methods"]),
-                figures={one["name"]: Figure(**one) for one in data["figures"]},
+                figures={one["name"]: read_figure(one) for one in data["figures"]},
                 settings=data["settings"],
             )
         except (KeyError, TypeError, ValueError) as problem:
