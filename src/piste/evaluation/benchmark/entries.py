@@ -55,7 +55,7 @@ def make_entries(
 
 
 def check_once(entries: Sequence[Entry]) -> None:
-    """Refuse a label that came twice: rows are told apart by it."""
+    """Refuse a label that is given twice: rows are told apart by it."""
     labels = [entry.label for entry in entries]
     for label in labels:
         if labels.count(label) > 1:

@@ -99,7 +99,7 @@ def read_explanations(folder: str | Path) -> Saved:
     if not files:
         raise PisteError(
             f"The folder {str(folder)!r} has no explanations: files that end in "
-            f"{', '.join(_ENDINGS)} are wanted."
+            f"{', '.join(_ENDINGS)} were expected."
         )
     made = {file: read(file) for file in files}
     ids = _ids(root, made)
