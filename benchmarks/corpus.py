@@ -34,8 +34,7 @@ import numpy as np
 
 import piste
 from piste import corpus
-from piste.evaluation import Example, judge, read_data
-from piste.evaluation.metrics import Fidelity
+from piste.evaluation import Example, Fidelity, judge, read_data
 
 MODEL = "piste:reviews"
 JUDGED = 20

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from piste import cli
+from piste.evaluation import METRICS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -19,6 +20,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(METRICS, "_loaded", {})  # what an example registers is gone after it
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     names: dict[str, object] = {}
     ran = 0

@@ -14,6 +14,9 @@ import numpy as np
 from piste.classifiers import load
 from piste.engine import CacheOption, ProgressOption
 from piste.errors import PisteError
+from piste.evaluation.benchmark.entries import make_entries
+from piste.evaluation.judging import judge
+from piste.evaluation.metrics import figures_of, make
 from piste.explanation import Explanation
 from piste.methods import METHODS
 from piste.pipeline import explain
@@ -27,9 +30,13 @@ if TYPE_CHECKING:
 
     from piste.verification import Check
 
-VERDICTS = ("r2_all", "mse_few", "aopc", "seconds", "calls")
-"""What is said of every method: R² over removals of all sizes, error for one to five removed
-units, deletion AOPC, and what it cost."""
+METRICS = ("fidelity", "deletion")
+VERDICTS = {
+    name: figure
+    for name, figure in figures_of(make(METRICS)).items()
+    if figure.role in ("main", "cost")
+}
+"""What is said of every method: the main figures of these metrics, and what it cost."""
 MOST_ALONE, MOST_TOGETHER = 60, 10
 """Units that are removed one by one, and sets of them, to see who predicts it."""
 
@@ -135,18 +142,16 @@ def explanations(
     **how: Any,
 ) -> Iterator[tuple[str, Explanation | PisteError]]:
     """One explanation after the other, or why there is none; see :func:`compare`."""
-    from piste.evaluation.benchmark.entries import make_entries
-
     if isinstance(methods, str):
         raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
     told: dict[str, Explanation] = {}
     for entry in make_entries(methods or usual_methods(), samples, options):
         try:
-            if entry.telling not in told:
-                told[entry.telling] = explain(
+            if entry.variant not in told:
+                told[entry.variant] = explain(
                     classifier, input, method=entry.method, **how, **entry.options
                 )
-            one = told[entry.telling]
+            one = told[entry.variant]
             one.score(entry.score)  # refuses a score that isn't there
             yield entry.label, replace(one, method=entry.label, ranking=entry.score or one.ranking)
         except PisteError as problem:
@@ -170,12 +175,11 @@ def compared(
     cache: CacheOption = None,
 ) -> Comparison:
     """Judge explanations of one input by the same questions, and remove its units one by one."""
-    from piste.evaluation import judge
     from piste.verification import check
 
     asking: dict[str, Any] = {"progress": progress, "cache": cache}
     told = list(found.values())
-    rows = judge(classifier, told, ["deletion", "fidelity"], seed=seed + 1, **asking)
+    rows = judge(classifier, told, METRICS, seed=seed + 1, **asking)
     verdicts = {
         name: MappingProxyType({figure: row.figures[figure] for figure in VERDICTS})
         for name, row in zip(found, rows, strict=True)

@@ -11,6 +11,7 @@ import torch
 
 import piste
 from piste import PisteError, zoo
+from piste.classifiers.loading import CLASSIFIERS
 from piste.classifiers.text.length_limits import longest_sequence
 from tests.conftest import FAMILIES, TEXT, build
 

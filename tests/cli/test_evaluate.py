@@ -169,7 +169,7 @@ def test_saved_explanations_are_judged(
         (("--data", "DATA", "--examples", "0"), "examples=0"),
         (("--data", "DATA", "--samples", "0"), "samples=0"),
         (("--data", "DATA", "--units", "letters"), "sentences"),
-        (("--data", "DATA", "--reference", "magic"), "none of the methods"),
+        (("--data", "DATA", "--reference", "magic"), "expected one of the methods"),
         (("--data", "DATA", "--min-words", "900"), "900 or more words"),
         (("--data", "DATA", "--save-explanations"), "no folder"),
         (("--data", "DATA", "--folder", "/proc/nowhere"), "can't be made"),

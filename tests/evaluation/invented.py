@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from piste.evaluation.judging import figures_of
-from piste.evaluation.metrics import GRID, make
+from piste.evaluation.metrics import figures_of, make
+from piste.evaluation.metrics.removal import GRID
 from piste.evaluation.results import Results, Row
 
 # method → AOPC, R² over all sizes, error for few removals, seconds, calls

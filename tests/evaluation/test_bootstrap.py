@@ -72,7 +72,7 @@ def made_results() -> Results:
             figure = math.nan if missing else ease[number] + better + noise
             rows.append(Row(str(number), method, {"aopc": figure, "empty": math.nan}))
     rows.append(Row("20", "good", {}, problem="refused"))
-    figures = {name: Figure(name, "", "higher") for name in ("aopc", "empty")}
+    figures = {name: Figure(name, "higher", name, "", "") for name in ("aopc", "empty")}
     return Results(tuple(rows), figures, ("good", "base", "same"), {})
 
 

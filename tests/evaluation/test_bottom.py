@@ -8,7 +8,7 @@ import numpy as np
 
 import piste
 from piste.evaluation import METRICS, judge
-from piste.evaluation.metrics import FAITHFULNESS
+from piste.evaluation.metrics import model_metrics
 
 REVIEWS = [
     "The start is slow and the jokes are awful, but the ending is wonderful and moving.",
@@ -22,8 +22,8 @@ METHODS = ("slalom", "lime", "kernel_shap", "integrated_gradients", "attnlrp", "
 
 def test_random_scores_are_at_the_bottom_of_every_metric(reviews: Any) -> None:
     explanations = [e for m in METHODS for e in piste.explain(reviews, REVIEWS, method=m)]
-    rows = judge(reviews, explanations, FAITHFULNESS)
-    for metric in FAITHFULNESS:
+    rows = judge(reviews, explanations, model_metrics())
+    for metric in model_metrics():
         for figure in METRICS[metric].figures:
             way = 1 if figure.better == "higher" else -1
             average = np.mean if figure.average == "mean" else np.median

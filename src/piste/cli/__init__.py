@@ -44,6 +44,7 @@ for command in (
     demo.demo,
     demo.models,
     demo.methods,
+    demo.metrics,
 ):
     app.command()(command)
 

@@ -1,4 +1,4 @@
-"""The commands ``piste demo``, ``piste models`` and ``piste methods``."""
+"""The commands ``piste demo``, ``piste models``, ``piste methods`` and ``piste metrics``."""
 
 from __future__ import annotations
 
@@ -76,6 +76,16 @@ def methods(
     from piste.methods import METHODS
 
     rows = [(name, f"{method.about} (needs {method.needs})") for name, method in METHODS.items()]
+    list_rows(rows, as_json)
+
+
+def metrics(
+    as_json: common.AsJson = False,
+) -> None:
+    """List the metrics of ``piste evaluate``."""
+    from piste.evaluation.metrics import METRICS
+
+    rows = [(name, f"{metric.about} (needs {metric.needs})") for name, metric in METRICS.items()]
     list_rows(rows, as_json)
 
 

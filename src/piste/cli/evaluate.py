@@ -35,10 +35,7 @@ def evaluate(
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(
-            help="deletion, insertion, eraser, alone, fidelity, single, rationale, pointing, "
-            "naive_bayes, stability, equal_inputs, sanity; options as eraser[bins=eggen]."
-        ),
+        typer.Option(help="Names with commas, as deletion,eraser[bins=eggen]: `piste metrics`."),
     ] = None,
     examples: Annotated[int, typer.Option("--examples", "-n", help="How many texts.")] = 50,
     samples: Annotated[
@@ -91,8 +88,8 @@ def evaluate(
     """Measure which methods explain a model faithfully, on the same texts with the same budget."""
     if data is None and explanations is None:
         raise PisteError(
-            "No data came: give --data with a table of texts (.csv, .jsonl, .parquet …), or "
-            "--explanations with a folder of saved explanations."
+            "No data was given: expected --data with a table of texts (.csv, .jsonl, .parquet …), "
+            "or --explanations with a folder of saved explanations."
         )
     changed = samples, save_explanations, units != "words", removal != "delete", min_words
     if explanations is not None and any(changed):
@@ -118,9 +115,11 @@ def evaluate(
     }
     shared = {name: value for name, value in shared.items() if value is not None}
     shared["about"] = _about(data, split, bounds)
-    counted = "naive_bayes" in (common.names(metrics) or [])
     classifier = common.start().load(model, runtime=runtime)
     from piste.data.examples import read_data
+    from piste.evaluation.metrics import metric_class
+
+    fitted = any(metric_class(name).needs == "labels" for name in common.names(metrics) or ())
 
     if explanations is not None:
         from piste.evaluation.benchmark.saved_explanations import evaluate_saved
@@ -141,7 +140,7 @@ def evaluate(
             examples=examples,
             samples=samples,
             save_explanations=save_explanations,
-            labelled=_labelled(data, columns, split) if counted else None,
+            labelled=_labelled(data, columns, split) if fitted else None,
             **how,
             **shared,
         )
@@ -157,7 +156,7 @@ def _about(data: Path | None, split: str | None, words: tuple[int, int | None]) 
 
 
 def _labelled(data: Path, columns: dict[str, Any], split: str | None) -> Sequence[Example]:
-    """The texts whose words are counted: those of other splits, if there are any.
+    """The texts that metrics are fitted to: those of other splits, if there are any.
 
     The choice does not depend on the number of examples, so that a run can go on with more.
     """

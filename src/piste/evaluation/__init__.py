@@ -11,25 +11,30 @@ from piste.evaluation.ground_truth import recovery
 from piste.evaluation.judging import judge
 from piste.evaluation.metrics import (
     METRICS,
-    Alone,
-    Deletion,
-    Eraser,
-    Fidelity,
+    Answers,
+    Case,
     Figure,
-    Insertion,
+    Measured,
     Metric,
+    ReexplainingMetric,
+)
+from piste.evaluation.metrics.agreement import (
     NaiveBayes,
-    Pointing,
     Rationale,
     SingleRemoval,
     naive_bayes_table,
     rationale_units,
 )
+from piste.evaluation.metrics.fidelity import Fidelity
+from piste.evaluation.metrics.pointing_game import Pointing
+from piste.evaluation.metrics.removal import Alone, Deletion, Eraser, Insertion
 from piste.evaluation.results import Difference, Interval, Results, Row
 
 __all__ = [
     "METRICS",
     "Alone",
+    "Answers",
+    "Case",
     "Deletion",
     "Difference",
     "Eraser",
@@ -38,10 +43,12 @@ __all__ = [
     "Figure",
     "Insertion",
     "Interval",
+    "Measured",
     "Metric",
     "NaiveBayes",
     "Pointing",
     "Rationale",
+    "ReexplainingMetric",
     "Region",
     "Results",
     "Row",

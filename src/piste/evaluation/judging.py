@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from piste.classifiers import Classifier, load
 from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError, shorten
-from piste.evaluation.metrics import FAITHFULNESS, Answers, Case, Figure, Metric, make
+from piste.evaluation.metrics import Answers, Case, Metric, make, model_metrics
 from piste.evaluation.results import Row
 from piste.explanation import Explanation
 from piste.subject import UNIT_KINDS, Sequence1D, Subject, Unit
@@ -22,18 +22,12 @@ from piste.validation import check_count
 ScoreChoice: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
 """Which scores rank the units: one, several, or some by method; None is the method's own."""
 
-RUNTIME = (
-    Figure("seconds", "time the explanation took", "lower", "median"),
-    Figure("calls", "questions the explanation asked the model", "lower"),
-)
-"""Figures every row has, whatever is measured."""
-
 # Units asked about in one wave of inputs, so that memory does not grow with their number.
 _WAVE = 1_000_000
 
 
 @dataclass
-class _Trial:
+class _Judgement:
     """One explanation judged by one score: the row to be."""
 
     example: str
@@ -45,7 +39,7 @@ class _Trial:
 def judge(
     classifier: Any,
     explanations: Explanation | Iterable[Explanation],
-    metrics: str | Metric | Iterable[str | Metric] = FAITHFULNESS,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
     *,
     score: ScoreChoice = None,
     rationales: Sequence[ArrayLike | None] | None = None,
@@ -57,8 +51,9 @@ def judge(
     """Ask the classifier how faithful explanations of it are: a row for each, in their order.
 
     Every input is bound to the classifier anew, cut as it was explained, and the questions of
-    all metrics and explanations are asked together, none twice. ``score`` names what ranks the
-    units if it isn't the explanation's own ranking; several scores give several rows, and
+    all metrics and explanations are asked together, none twice. Without ``metrics``, all that
+    need nothing but the model are taken. ``score`` names what ranks the units if it isn't the
+    explanation's own ranking; several scores give several rows, and
     ``{"slalom": ["value", "contribution"]}`` chooses them by method. ``rationales`` holds a mask of
     marked units (see :func:`~piste.evaluation.rationale_units`) or None per explanation,
     ``examples`` their names; without it, different inputs are numbered. Every row also has the
@@ -71,28 +66,35 @@ def judge(
     >>> row.method, row.figures["spearman_single"], row.figures["r2_all"]
     ('occlusion', 1.0, 1.0)
     """
-    loaded, chosen = load(classifier), make(metrics)
+    loaded, chosen = load(classifier), _asking(metrics)
     check_count("seed", seed, least=0)
     given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
-    trials = _trials(loaded, given, score, _masks(given, rationales), examples, seed)
+    judgements = _judgements(loaded, given, score, _masks(given, rationales), examples, seed)
     rows: dict[int, Row] = {}
     with Progress(progress) as shown, opened(cache) as kept:
         engine = Engine(loaded, shown, kept)
-        for wave in _waves(trials, chosen):
+        for wave in _waves(judgements, chosen):
             asked = [
-                (trial.case.subject, [one for plan in trial.plans for one in plan])
-                for trial in wave
+                (judgement.case.subject, [one for plan in judgement.plans for one in plan])
+                for judgement in wave
             ]
-            for trial, logits in zip(wave, engine.ask(asked), strict=True):
-                rows[id(trial)] = _measure(trial, chosen, logits)
+            for judgement, logits in zip(wave, engine.ask(asked), strict=True):
+                rows[id(judgement)] = _measure(judgement, chosen, logits)
             engine.forget(list({id(one.case.subject): one.case.subject for one in wave}.values()))
-    return [rows[id(trial)] for trial in trials]
+    return [rows[id(judgement)] for judgement in judgements]
 
 
-def figures_of(metrics: Iterable[Metric]) -> dict[str, Figure]:
-    """What the figures of rows mean: those of the metrics, and the runtime."""
-    found = [figure for metric in metrics for figure in metric.figures]
-    return {figure.name: figure for figure in (*found, *RUNTIME)}
+def _asking(metrics: str | Metric | Iterable[str | Metric] | None) -> list[Metric]:
+    """Metrics that ask; one that explains again is refused."""
+    chosen: list[Metric] = []
+    for metric in make(model_metrics() if metrics is None else metrics):
+        if not isinstance(metric, Metric):
+            raise PisteError(
+                f"The metric {metric.name!r} explains again, which judge can't: use "
+                "piste.evaluation.evaluate."
+            )
+        chosen.append(metric)
+    return chosen
 
 
 def bind(classifier: Classifier, explanation: Explanation) -> Subject:
@@ -123,22 +125,22 @@ def bind(classifier: Classifier, explanation: Explanation) -> Subject:
     )
 
 
-def _trials(
+def _judgements(
     classifier: Classifier,
     explanations: Sequence[Explanation],
     score: ScoreChoice,
     masks: Sequence[Flags | None],
     examples: Sequence[str] | None,
     seed: int,
-) -> list[_Trial]:
+) -> list[_Judgement]:
     if examples is not None and len(examples) != len(explanations):
         raise PisteError(
-            f"{len(examples)} names of examples came for {len(explanations)} explanations: one "
-            "each is wanted."
+            f"examples: expected {len(explanations)} names, one per explanation, got "
+            f"{len(examples)}."
         )
     numbers: dict[Any, str] = {}
     bound: dict[Any, Subject] = {}
-    trials: list[_Trial] = []
+    judgements: list[_Judgement] = []
     for place, (explanation, mask) in enumerate(zip(explanations, masks, strict=True)):
         name = numbers.setdefault(explanation.input, str(len(numbers)))
         notes = explanation.settings.get("input", {})
@@ -151,8 +153,8 @@ def _trials(
             case = Case(explanation, bound[key], one, mask, seed)
             other = one is not None and one != explanation.ranking
             method = f"{explanation.method}:{one}" if other else explanation.method
-            trials.append(_Trial(str(examples[place]) if examples else name, method, case))
-    return trials
+            judgements.append(_Judgement(str(examples[place]) if examples else name, method, case))
+    return judgements
 
 
 def _scores(explanation: Explanation, score: ScoreChoice) -> list[str | None]:
@@ -174,8 +176,8 @@ def _masks(
         return [None] * len(explanations)
     if len(rationales) != len(explanations):
         raise PisteError(
-            f"{len(rationales)} rationales came for {len(explanations)} explanations: one each "
-            "is wanted, None where there is none."
+            f"Expected a rationale, or None, for each of {len(explanations)} explanations, got "
+            f"{len(rationales)}."
         )
     masks: list[Flags | None] = []
     for explanation, rationale in zip(explanations, rationales, strict=True):
@@ -184,8 +186,8 @@ def _masks(
             mask.shape != (len(explanation),) or not np.isin(mask, (0, 1)).all()
         ):
             raise PisteError(
-                f"A rationale must be a 0 or 1 for each of the {len(explanation)} units, but the "
-                f"shape {mask.shape} came: make it with piste.evaluation.rationale_units."
+                f"Expected a rationale with a 0 or 1 for each of the {len(explanation)} units, got "
+                f"the shape {mask.shape}: make it with piste.evaluation.rationale_units."
             )
         masks.append(None if mask is None else mask.astype(bool))
     return masks
@@ -203,17 +205,19 @@ def _spans(units: Sequence[Unit]) -> tuple[tuple[Any, ...], ...]:
     return tuple((unit.segment, unit.start, unit.end, unit.box) for unit in units)
 
 
-def _waves(trials: Sequence[_Trial], metrics: Sequence[Metric]) -> Iterator[list[_Trial]]:
-    """Trials with their plans; those of one subject go together, so that they share answers."""
-    groups: dict[int, list[_Trial]] = {}
-    for trial in trials:
-        groups.setdefault(id(trial.case.subject), []).append(trial)
-    wave: list[_Trial] = []
+def _waves(
+    judgements: Sequence[_Judgement], metrics: Sequence[Metric]
+) -> Iterator[list[_Judgement]]:
+    """Judgements with their plans; those of one subject go together, so that they share answers."""
+    groups: dict[int, list[_Judgement]] = {}
+    for judgement in judgements:
+        groups.setdefault(id(judgement.case.subject), []).append(judgement)
+    wave: list[_Judgement] = []
     size = 0
     for group in groups.values():
-        for trial in group:
-            trial.plans = [metric.plan(trial.case) for metric in metrics]
-            size += sum(len(one) for plan in trial.plans for one in plan)
+        for judgement in group:
+            judgement.plans = [metric.plan(judgement.case) for metric in metrics]
+            size += sum(len(one) for plan in judgement.plans for one in plan)
         wave += group
         if size >= _WAVE:
             yield wave
@@ -222,19 +226,19 @@ def _waves(trials: Sequence[_Trial], metrics: Sequence[Metric]) -> Iterator[list
         yield wave
 
 
-def _measure(trial: _Trial, metrics: Sequence[Metric], logits: Floats) -> Row:
+def _measure(judgement: _Judgement, metrics: Sequence[Metric], logits: Floats) -> Row:
     figures: dict[str, float] = {}
     curves: dict[str, Sequence[float]] = {}
-    ends = np.cumsum([len(plan) for plan in trial.plans])
-    for metric, plan, end in zip(metrics, trial.plans, ends, strict=True):
+    ends = np.cumsum([len(plan) for plan in judgement.plans])
+    for metric, plan, end in zip(metrics, judgement.plans, ends, strict=True):
         part = logits[end - len(plan) : end]
         # A target function of the user's is not called for nothing.
         nothing = np.empty(0)
-        answers = trial.case.answers(part) if len(part) else Answers(part, nothing, nothing)
-        measured = metric.measure(trial.case, answers)
+        answers = judgement.case.answers(part) if len(part) else Answers(part, nothing, nothing)
+        measured = metric.measure(judgement.case, answers)
         figures |= measured.figures
         curves |= measured.curves
-    trial.plans = []
-    explanation = trial.case.explanation
+    judgement.plans = []
+    explanation = judgement.case.explanation
     figures |= {"seconds": float(explanation.seconds), "calls": float(explanation.calls)}
-    return Row(trial.example, trial.method, figures, curves)
+    return Row(judgement.example, judgement.method, figures, curves)

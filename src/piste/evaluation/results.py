@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from piste.errors import PisteError
-from piste.evaluation.metrics.base import Figure
+from piste.evaluation.metrics import Figure, read_figure
 from piste.views import VIEWS
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Results:
                 )
             return Results(
                 rows=tuple(Row.from_dict(row) for row in data["rows"]),
-                figures={one["name"]: Figure(**one) for one in data["figures"]},
+                figures={one["name"]: read_figure(one) for one in data["figures"]},
                 methods=tuple(data["methods"]),
                 settings=data["settings"],
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from piste.comparison import Comparison
+from piste.comparison import VERDICTS, Comparison
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import metric_labels, wording
@@ -16,15 +16,6 @@ from piste.types import Floats
 from piste.verification import Check
 
 Verdicts = Mapping[str, Mapping[str, float]]
-
-FIGURES: Mapping[str, str] = {
-    "r2_all": "higher",
-    "mse_few": "lower",
-    "aopc": "higher",
-    "seconds": "lower",
-    "calls": "lower",
-}
-"""What is said of every method, and which way is good."""
 
 SCALED = "Every method's scores are divided by its largest, because their units differ."
 
@@ -113,14 +104,14 @@ class SideBySide:
 
     def known_figures(self) -> list[str]:
         """Figures that at least one method has."""
-        return [name for name in FIGURES if np.isfinite(list(self.column(name).values())).any()]
+        return [name for name in VERDICTS if np.isfinite(list(self.column(name).values())).any()]
 
     def best(self, name: str) -> list[str]:
         """The best methods in a figure; more than one if they look equal as they are shown."""
         column = {m: value for m, value in self.column(name).items() if np.isfinite(value)}
         if not column:
             return []
-        top = (max if FIGURES[name] == "higher" else min)(column.values())
+        top = (max if VERDICTS[name].better == "higher" else min)(column.values())
         rule = metric_labels.places(name, column.values())
         shown = metric_labels.shown(top, rule)
         return [m for m, value in column.items() if metric_labels.shown(value, rule) == shown]

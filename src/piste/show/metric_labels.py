@@ -1,12 +1,14 @@
-"""What the usual figures are called for a reader, and what they say in a few words."""
+"""Figures of metrics for a reader: what they mean in a sentence, how their numbers are written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from piste.evaluation.metrics import Figure
 from piste.show import wording
 from piste.types import Floats
 
@@ -14,120 +16,17 @@ SPAN = 15.0
 """Errors and times that differ by more than this factor are drawn on a log scale."""
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A figure as a heading, as something one can be best at, and as an explanation."""
-
-    title: str
-    skill: str
-    about: str
+_WAYS = {"higher": " Higher is better.", "lower": " Lower is better.", "neither": ""}
 
 
-MEASURES: Mapping[str, Measure] = {
-    "aopc": Measure(
-        "deletion AOPC",
-        "finding the units that carry the answer",
-        "how far the answer's probability falls, on average, while the strongest units are "
-        "removed first",
-    ),
-    "insertion": Measure(
-        "insertion loss",
-        "finding the units that suffice for the answer",
-        "how much of the answer's probability is missing, on average, while only the strongest "
-        "units are kept",
-    ),
-    "comprehensiveness": Measure(
-        "comprehensiveness",
-        "finding the few units that matter most",
-        "how much of the answer's probability is lost without the few strongest units",
-    ),
-    "sufficiency": Measure(
-        "sufficiency",
-        "finding the few units that suffice",
-        "how much of the answer's probability is lost if only the few strongest units are kept",
-    ),
-    "r2_all": Measure(
-        "R², all sizes",
-        "predicting removals of every size",
-        "how well the explanation predicts the model when any number of units is removed: 1 is "
-        "perfect, 0 no better than a constant",
-    ),
-    "r2_few": Measure(
-        "R², few removed",
-        "predicting what few removals change",
-        "how well the explanation predicts what removing one to five units changes: 1 is "
-        "perfect, 0 no better than a constant",
-    ),
-    "mse_few": Measure(
-        "error, few removed",
-        "predicting removals of few units",
-        "mean squared error of the change that the explanation predicts for one to five removed "
-        "units",
-    ),
-    "mse_all": Measure(
-        "error, all sizes",
-        "a small error over removals of every size",
-        "mean squared error of the change that the explanation predicts, over removals of every "
-        "size",
-    ),
-    "spearman_single": Measure(
-        "single removals",
-        "ranking the units as their single removal does",
-        "rank correlation of the scores with what removing each unit alone changes",
-    ),
-    "auroc": Measure(
-        "people's marks",
-        "finding what people marked",
-        "chance that a unit people marked scores above one they didn't (0.5 is chance level)",
-    ),
-    "auprc": Measure(
-        "people's marks, precision",
-        "finding what people marked, and little else",
-        "average precision at finding the units people marked",
-    ),
-    "token_f1": Measure(
-        "people's marks, F1",
-        "choosing the units people marked",
-        "F1 of as many of the strongest units as people marked",
-    ),
-    "spearman_nb": Measure(
-        "naive Bayes",
-        "ranking words as a naive Bayes model does",
-        "rank correlation of the scores with the words' evidence in a naive Bayes model",
-    ),
-    "stability": Measure(
-        "stability",
-        "ranking the units alike with every seed",
-        "rank correlation of the scores between runs that differ in their seed only",
-    ),
-    "stability_pearson": Measure(
-        "stability of scores",
-        "giving the same scores with every seed",
-        "correlation of the scores between runs that differ in their seed only",
-    ),
-    "stability_top5": Measure(
-        "stability of the top five",
-        "naming the same five units with every seed",
-        "share of the five strongest units that two runs with different seeds have in common",
-    ),
-    "equal_inputs": Measure(
-        "equal inputs",
-        "ranking equal texts alike",
-        "rank correlation of the scores with those of a text that means the same to the model",
-    ),
-    "sanity": Measure(
-        "sanity",
-        "depending on what the model learned",
-        "rank correlation of the scores' sizes with those for a model whose weights were shuffled",
-    ),
-    "seconds": Measure("seconds", "speed", "how long one explanation took"),
-    "calls": Measure("calls", "few questions", "how many questions one explanation asked"),
-}
+def meaning(figure: Figure) -> str:
+    """What a figure means and which way is better, in sentences."""
+    return f"{figure.about[:1].upper()}{figure.about[1:]}.{_WAYS[figure.better]}"
 
 
-def title(name: str) -> str:
-    """A figure's heading: its own name where there is no better one."""
-    return MEASURES[name].title if name in MEASURES else name.replace("_", " ")
+def sorting(figure: Figure) -> Literal["ascending", "descending"]:
+    """The order of a table that has the best methods at the top."""
+    return "ascending" if figure.better == "lower" else "descending"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from piste.evaluation.benchmark import explainers
 from piste.evaluation.benchmark.entries import make_entries, split_names
 from piste.evaluation.benchmark.run_store import ROWS, read_results
 from piste.evaluation.benchmark.runner import evaluate
-from piste.evaluation.metrics import NaiveBayes, naive_bayes_table
+from piste.evaluation.metrics.agreement import NaiveBayes, naive_bayes_table
 from piste.evaluation.results import Results
 from piste.evaluation.seeds import derive
 from piste.methods.occlusion import OcclusionMethod
@@ -293,7 +293,7 @@ def test_names_of_methods() -> None:
         "slalom[sampler=short,samples=9]:value,occlusion", 50, {"slalom": {"solver": "sgd"}}
     )
     assert short.options == {"samples": 9, "solver": "sgd", "sampler": "short"}
-    assert (short.label, short.telling) == (
+    assert (short.label, short.variant) == (
         "slalom[sampler=short,samples=9]:value",
         "slalom[sampler=short,samples=9]",
     )
@@ -305,7 +305,7 @@ def test_names_of_methods() -> None:
     ("options", "words"),
     [
         ({"methods": ["magic"]}, "magic"),
-        ({"methods": ["slalom", "slalom"]}, "came twice"),
+        ({"methods": ["slalom", "slalom"]}, "given twice"),
         ({"methods": []}, "No method"),
         ({"methods": ["slalom[sampler]"]}, "option=value"),
         ({"methods": ["slalom[size=3]"]}, "no option 'size'"),
@@ -314,7 +314,7 @@ def test_names_of_methods() -> None:
         ({"options": {"lime": {}}}, "not among the methods"),
         ({"metrics": ["magic"]}, "stability"),
         ({"metrics": []}, "No metric"),
-        ({"metrics": ["sanity", "sanity"]}, "came twice"),
+        ({"metrics": ["sanity", "sanity"]}, "both give"),
         ({"samples": 0}, "samples=0"),
         ({"examples": 0}, "examples=0"),
         ({"seed": -1}, "seed=-1"),

@@ -83,7 +83,7 @@ def test_refusals(classifier, tmp_path: Path) -> None:
     other = piste.load(lambda texts: [-number for number in lengths(texts)], name="other")
     with pytest.raises(PisteError, match="judge with that one"):
         evaluate_saved(other, tmp_path)
-    with pytest.raises(PisteError, match="came twice"):
+    with pytest.raises(PisteError, match="given twice"):
         evaluate_saved(classifier, tmp_path, methods="occlusion,occlusion")
     with pytest.raises(PisteError, match="there are occlusion"):
         evaluate_saved(classifier, tmp_path, methods=["lime"])

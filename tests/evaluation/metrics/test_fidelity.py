@@ -12,7 +12,8 @@ import torch
 from sklearn.metrics import mean_squared_error, r2_score
 
 import piste
-from piste.evaluation.metrics import Case, Fidelity
+from piste.evaluation.metrics import Case
+from piste.evaluation.metrics.fidelity import Fidelity
 from tests.conftest import TEXT
 from tests.evaluation.cases import adding, case_of, explained, measure, yes_or_no
 
@@ -36,8 +37,8 @@ def test_by_hand() -> None:
     kept = [[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]] @ np.eye(3)
     numbers, expected = kept @ truth, base + kept @ scores
     assert found.figures["r2_all"] == pytest.approx(r2_score(numbers, expected))
-    changes, foretold = numbers - truth.sum(), kept @ scores - scores.sum()
-    assert found.figures["r2_few"] == pytest.approx(r2_score(changes, foretold))
+    changes, predicted = numbers - truth.sum(), kept @ scores - scores.sum()
+    assert found.figures["r2_few"] == pytest.approx(r2_score(changes, predicted))
 
 
 def test_the_figures_against_scikit_learn(bert: Any) -> None:
@@ -53,15 +54,15 @@ def test_the_figures_against_scikit_learn(bert: Any) -> None:
     found = metric.measure(case, case.answers(case.subject.ask(plan))).figures
     numbers = e.target(case.subject.ask(plan))
     expected = np.array([e.predict(list(map(int, kept))) for kept in plan])
-    changes, foretold = numbers - numbers[0], expected - expected[0]
+    changes, predicted = numbers - numbers[0], expected - expected[0]
     for k in range(1, 11):
         where = slice(10 * k - 9, 10 * k + 1)
         assert found[f"mse_{k}"] == pytest.approx(
-            mean_squared_error(changes[where], foretold[where])
+            mean_squared_error(changes[where], predicted[where])
         )
-    assert found["mse_few"] == pytest.approx(mean_squared_error(changes[1:51], foretold[1:51]))
-    assert found["mse_all"] == pytest.approx(mean_squared_error(changes[101:], foretold[101:]))
-    assert found["r2_few"] == pytest.approx(r2_score(changes[1:51], foretold[1:51]))
+    assert found["mse_few"] == pytest.approx(mean_squared_error(changes[1:51], predicted[1:51]))
+    assert found["mse_all"] == pytest.approx(mean_squared_error(changes[101:], predicted[101:]))
+    assert found["r2_few"] == pytest.approx(r2_score(changes[1:51], predicted[1:51]))
     assert found["r2_all"] == pytest.approx(r2_score(numbers[101:], expected[101:]))
 
 
@@ -83,7 +84,7 @@ def additive(wordpiece: Any) -> Any:
         ("occlusion", {}),
     ],
 )
-def test_an_additive_function_is_foretold_exactly(
+def test_an_additive_function_is_predicted_exactly(
     additive: Any, method: str, options: dict[str, Any]
 ) -> None:
     e = piste.explain(additive, TEXT, method=method, **options)
@@ -93,7 +94,7 @@ def test_an_additive_function_is_foretold_exactly(
     assert max(figures[f"mse_{k}"] for k in range(1, 11)) < 1e-6
 
 
-def test_an_exact_slalom_is_foretold_exactly(exact: Any) -> None:
+def test_an_exact_slalom_is_predicted_exactly(exact: Any) -> None:
     truth = exact(n=20)
     clf = piste.load(truth)
     slalom, linear = (
@@ -145,8 +146,8 @@ def test_one_unit_and_a_constant() -> None:
     alone = measure(Fidelity(), case_of(clf, explained(clf, "a", [0.0]))).figures
     assert set(alone) == set(NAMES)
     assert all(map(math.isnan, alone.values()))
-    foretold = measure(Fidelity(), case_of(clf, explained(clf, "a b c", [0.0] * 3, base=1.0)))
-    assert foretold.figures["r2_all"] == 1.0
+    predicted = measure(Fidelity(), case_of(clf, explained(clf, "a b c", [0.0] * 3, base=1.0)))
+    assert predicted.figures["r2_all"] == 1.0
     missed = measure(Fidelity(), case_of(clf, explained(clf, "a b c", [1.0, 0, 0], base=1.0)))
     assert math.isnan(missed.figures["r2_all"])
     assert missed.figures["mse_1"] == pytest.approx(1 / 3)

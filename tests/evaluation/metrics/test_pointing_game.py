@@ -15,7 +15,7 @@ import piste
 from piste import PisteError
 from piste.data.image_rationales import Region, read_region
 from piste.evaluation import class_f1, evaluate
-from piste.evaluation.metrics import Pointing
+from piste.evaluation.metrics.pointing_game import Pointing
 from piste.image import Picture
 from tests.evaluation.cases import adding, case_of, explained, measure, yes_or_no
 

@@ -11,7 +11,8 @@ from scipy.special import expit
 
 import piste
 from piste import PisteError
-from piste.evaluation.metrics import GRID, Alone, Case, Deletion, Eraser, Insertion, make
+from piste.evaluation.metrics import Case, make
+from piste.evaluation.metrics.removal import GRID, Alone, Deletion, Eraser, Insertion
 from tests.evaluation.cases import adding, case_of, explained, measure, yes_or_no
 
 WEIGHTS = {"a": 2.0, "b": 1.0, "c": 0.0, "d": -1.0}
@@ -192,5 +193,5 @@ def test_metrics_take_options_in_brackets() -> None:
         make("deletion[size=3]")
     with pytest.raises(PisteError, match="option=value"):
         make("deletion[steps]")
-    with pytest.raises(PisteError, match="unknown"):
+    with pytest.raises(PisteError, match="Unknown metric"):
         make("deletion[steps=3")

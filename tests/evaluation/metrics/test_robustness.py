@@ -14,7 +14,7 @@ import piste
 from piste import PisteError
 from piste.evaluation.benchmark.runner import evaluate
 from piste.evaluation.ground_truth import Additive, SoftMean, recovery
-from piste.evaluation.metrics.robustness import RETELLINGS, Stability
+from piste.evaluation.metrics.robustness import Stability
 from piste.evaluation.paraphrases import SWAPS, swap
 from piste.evaluation.random_weights import randomised, shuffled
 from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
@@ -177,11 +177,11 @@ def test_sanity(reviews: Any) -> None:
     assert values("sanity", texts[:1], "occlusion").values("occlusion", "sanity") == {}
 
 
-def test_what_can_not_be_told_again_is_noted_and_costs_nothing_else(monkeypatch) -> None:
-    def refuse(self: Any, told: Any) -> Any:
+def test_what_can_not_be_explained_again_is_noted_and_costs_nothing_else(monkeypatch) -> None:
+    def refuse(self: Any, first: Any) -> Any:
         raise PisteError("not today")
 
-    monkeypatch.setattr(RETELLINGS["stability"], "tell", refuse)
+    monkeypatch.setattr(Stability, "reexplain", refuse)
     found = evaluate(opinion, ["I like it"], methods=["occlusion"], metrics=["stability", "single"])
     row = found.rows[0]
     assert row.note == "stability: not today"

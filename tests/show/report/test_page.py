@@ -8,11 +8,14 @@ import pytest
 
 from piste.errors import PisteError
 from piste.evaluation.bootstrap import summary
-from piste.evaluation.results import Figure, Results, Row
+from piste.evaluation.metrics import Figure, figures_of, make
+from piste.evaluation.results import Results, Row
 from piste.show.report.evaluation_html import to_html
 from piste.show.report.standings import headline, main_figures, sentences, standing
 from tests.evaluation.invented import METHODS, invented
 from tests.show.test_html import Page
+
+FIGURES = figures_of(make(["deletion", "fidelity"]))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def made(values: dict[str, list[float]], better: str = "higher") -> Results:
         for method, numbers in values.items()
         for example, value in enumerate(numbers)
     )
-    return Results(rows, {"aopc": Figure("aopc", "a figure", better)}, tuple(values), {})
+    return Results(rows, {"aopc": replace(FIGURES["aopc"], better=better)}, tuple(values), {})
 
 
 @pytest.fixture
@@ -103,7 +106,10 @@ def test_hostile_names_settings_and_reasons_are_escaped():
     results = replace(
         invented(("lime",), 5),
         rows=(*rows, Row("9", bad, {}, problem=bad)), methods=(bad,),
-        figures={"aopc": Figure("aopc", bad, "higher"), bad: Figure(bad, bad, "neither")},
+        figures={
+            "aopc": Figure("aopc", "higher", bad, bad, bad),
+            bad: Figure(bad, "neither", bad, bad, bad),
+        },
         settings={"model": bad, "data": {"name": bad}, bad: bad},
     )  # fmt: skip
     parsed = Page(to_html(results))
@@ -140,7 +146,7 @@ def test_winners_differ_by_figure():
         replace(row, figures=row.figures | {"r2_all": 1.0 - row.figures["aopc"]})
         for row in results.rows
     )
-    figures = dict(results.figures) | {"r2_all": Figure("r2_all", "another", "higher")}
+    figures = dict(results.figures) | {"r2_all": FIGURES["r2_all"]}
     both = replace(results, rows=rows, figures=figures)
     assert told(both)[0] == "No method is best at everything"
 

@@ -15,17 +15,15 @@ from rich.console import Console
 from piste import PisteError
 from piste.evaluation.bootstrap import summary
 from piste.evaluation.exports import summary_rows, to_csv, to_parquet
-from piste.evaluation.metrics.base import Figure
+from piste.evaluation.metrics import Figure, figures_of, make
 from piste.evaluation.results import Results, Row
 from piste.show.report.result_tables import compared, render, to_markdown
 from piste.show.report.standings import standing
 
+KNOWN = figures_of(make(["deletion", "fidelity"]))
 FIGURES = {
-    "aopc": Figure("aopc", "drop of the chance", "higher"),
-    "mse_few": Figure("mse_few", "squared error", "lower"),
-    "mse_3": Figure("mse_3", "squared error without 3", "lower"),
-    "length": Figure("length", "number of units", "neither"),
-    "seconds": Figure("seconds", "time", "lower"),
+    **{name: KNOWN[name] for name in ("aopc", "mse_few", "mse_3", "seconds")},
+    "length": Figure("length", "neither", "length", "length", "number of units"),
 }
 METHODS = ("slalom", "lime", "random", "gradient")
 

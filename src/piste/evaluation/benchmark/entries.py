@@ -19,12 +19,13 @@ _FORM = re.compile(r"(?P<method>\w+)(?:\[(?P<options>[^\[\]]*)\])?(?::(?P<score>
 class Entry:
     """One line of the comparison.
 
-    Entries with the same ``telling`` share their explanations: they differ in the score only.
+    ``variant`` is the method with its options, as ``slalom[form=paper]``. Entries of the same
+    variant share their explanations: they differ in the score only.
     """
 
     label: str
     method: str
-    telling: str
+    variant: str
     score: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -46,7 +47,7 @@ def make_entries(
         check_count("samples", samples)
     listed = split_names(names) if isinstance(names, str) else list(names)
     if not listed:
-        raise PisteError("No method came: name at least one (see `piste methods`).")
+        raise PisteError("No method was given: name at least one (see `piste methods`).")
     entries = [_entry(name, samples, options or {}) for name in listed]
     check_once(entries)
     _check_options(options or {}, entries)
@@ -54,11 +55,11 @@ def make_entries(
 
 
 def check_once(entries: Sequence[Entry]) -> None:
-    """Refuse a label that came twice: rows are told apart by it."""
+    """Refuse a label that is given twice: rows are told apart by it."""
     labels = [entry.label for entry in entries]
     for label in labels:
         if labels.count(label) > 1:
-            raise PisteError(f"The method {label!r} came twice: name every method once.")
+            raise PisteError(f"The method {label!r} was given twice: name every method once.")
 
 
 def _entry(name: str, samples: int | None, options: Mapping[str, Mapping[str, Any]]) -> Entry:
@@ -77,10 +78,10 @@ def _entry(name: str, samples: int | None, options: Mapping[str, Mapping[str, An
         chosen["held_out"] = 0  # the verdict of a method's own would only cost: all are judged
     chosen |= {**options.get(method, {}), **own}
     make(method, chosen)  # refuses what the method does not know
-    told = ",".join(f"{key}={written(value)}" for key, value in own.items())
-    telling = f"{method}[{told}]" if own else method
-    label = telling if score is None else f"{telling}:{score}"
-    return Entry(label, method, telling, score, chosen)
+    listed = ",".join(f"{key}={written(value)}" for key, value in own.items())
+    variant = f"{method}[{listed}]" if own else method
+    label = variant if score is None else f"{variant}:{score}"
+    return Entry(label, method, variant, score, chosen)
 
 
 def _check_options(options: Mapping[str, Any], entries: Sequence[Entry]) -> None:
@@ -88,6 +89,6 @@ def _check_options(options: Mapping[str, Any], entries: Sequence[Entry]) -> None
     for method in options:
         if method not in there:
             raise PisteError(
-                f"Options came for {method!r}, which is not among the methods: there are "
-                f"{', '.join(there)}."
+                f"Options were given for {method!r}, which is not among the methods: expected one "
+                f"of {', '.join(there)}."
             )

@@ -14,8 +14,8 @@ from piste.data.storage import make_folder
 from piste.engine import AnswerCache
 from piste.errors import PisteError
 from piste.evaluation.benchmark.entries import Entry
-from piste.evaluation.benchmark.explainers import Teller
-from piste.evaluation.benchmark.metric_set import Panel
+from piste.evaluation.benchmark.explainers import Explainer
+from piste.evaluation.benchmark.metric_set import MetricSet
 from piste.evaluation.judging import judge
 from piste.evaluation.results import Row
 from piste.evaluation.seeds import derive
@@ -23,51 +23,53 @@ from piste.explanation import Explanation
 
 
 @dataclass(frozen=True)
-class Court:
+class RunContext:
     """What is the same for all examples of a run."""
 
     classifier: Classifier
     entries: Sequence[Entry]
-    panel: Panel
-    teller: Teller
+    metrics: MetricSet
+    explainer: Explainer
     seed: int
     cache: AnswerCache | None = None
 
 
-class Trial:
-    """One example before the court."""
+class ExampleRun:
+    """One example, explained and judged."""
 
-    def __init__(self, court: Court, example: Example) -> None:
-        self.court, self.example = court, example
-        self._told: dict[str, Explanation | PisteError] = {}
+    def __init__(self, context: RunContext, example: Example) -> None:
+        self.context, self.example = context, example
+        self._explanations: dict[str, Explanation | PisteError] = {}
 
     def rows(self, step: Callable[[], None]) -> list[Row]:
         """A row per entry; ``step`` is called after every explanation."""
-        for entry in self.court.entries:
-            if entry.telling not in self._told:
+        for entry in self.context.entries:
+            if entry.variant not in self._explanations:
                 try:
-                    self._told[entry.telling] = self.court.teller.tell(self.example, entry)
+                    self._explanations[entry.variant] = self.context.explainer.explain(
+                        self.example, entry
+                    )
                 except PisteError as problem:
-                    self._told[entry.telling] = problem
+                    self._explanations[entry.variant] = problem
                 step()
         rows = self._judged()
         again: dict[str, dict[str, list[Explanation] | PisteError]] = {}
-        for entry in self.court.entries:
-            row, first = rows[entry.label], self._told[entry.telling]
+        for entry in self.context.entries:
+            row, first = rows[entry.label], self._explanations[entry.variant]
             if row.problem or isinstance(first, PisteError):
                 continue
-            if entry.telling not in again:
-                again[entry.telling] = self._again(entry, first)
-            rows[entry.label] = self._with_retellings(entry, row, first, again[entry.telling])
-        return [rows[entry.label] for entry in self.court.entries]
+            if entry.variant not in again:
+                again[entry.variant] = self._again(entry, first)
+            rows[entry.label] = self._with_reexplained(entry, row, first, again[entry.variant])
+        return [rows[entry.label] for entry in self.context.entries]
 
     def _judged(self) -> dict[str, Row]:
         """Rows by label, of refused entries too; all questions are asked together."""
         rows: dict[str, Row] = {}
         labels, explanations = [], []
-        for entry in self.court.entries:
+        for entry in self.context.entries:
             try:
-                explanation = self._told[entry.telling]
+                explanation = self._explanations[entry.variant]
                 if isinstance(explanation, PisteError):
                     raise explanation
                 explanation.score(entry.score)
@@ -87,20 +89,20 @@ class Trial:
         """Rows in order; where one can't be judged, the others still are."""
         if not explanations:
             return []
-        court, marks = self.court, self.example.rationale
-        if not court.panel.asking:
+        context, marks = self.context, self.example.rationale
+        if not context.metrics.asking:
             return [
                 Row("", "", {"seconds": e.seconds, "calls": float(e.calls)}) for e in explanations
             ]
         try:
             return judge(
-                court.classifier,
+                context.classifier,
                 explanations,
-                court.panel.asking,
+                context.metrics.asking,
                 rationales=[None if marks is None else marks.units(e) for e in explanations],
-                seed=derive(court.seed, self.example.id, "judging"),
+                seed=derive(context.seed, self.example.id, "judging"),
                 progress=False,
-                cache=court.cache,
+                cache=context.cache,
             )
         except PisteError as problem:
             if len(explanations) == 1:
@@ -110,14 +112,16 @@ class Trial:
     def _again(self, entry: Entry, first: Explanation) -> dict[str, list[Explanation] | PisteError]:
         """Further explanations by metric, or why there are none."""
         found: dict[str, list[Explanation] | PisteError] = {}
-        for metric in self.court.panel.retelling:
+        for metric in self.context.metrics.reexplaining:
             try:
-                found[metric.name] = metric.tell(self.court.teller.told(self.example, entry, first))
+                found[metric.name] = metric.reexplain(
+                    self.context.explainer.repeatable(self.example, entry, first)
+                )
             except PisteError as problem:
                 found[metric.name] = problem
         return found
 
-    def _with_retellings(
+    def _with_reexplained(
         self,
         entry: Entry,
         row: Row,
@@ -125,14 +129,14 @@ class Trial:
         again: Mapping[str, list[Explanation] | PisteError],
     ) -> Row:
         figures, notes = dict(row.figures), [_reading(first)]
-        for metric in self.court.panel.retelling:
+        for metric in self.context.metrics.reexplaining:
             others = again[metric.name]
             if isinstance(others, PisteError):
                 notes.append(f"{metric.name}: {others}")
                 figures |= {figure.name: math.nan for figure in metric.figures}
             else:
                 figures |= metric.compare(first, others, entry.score)
-        ordered = {name: figures[name] for name in self.court.panel.figures if name in figures}
+        ordered = {name: figures[name] for name in self.context.metrics.figures if name in figures}
         return replace(row, figures=ordered, note="; ".join(filter(None, notes)))
 
     def _refused(self, problem: PisteError) -> Row:
@@ -140,10 +144,10 @@ class Trial:
 
     def save(self, folder: Path) -> None:
         """Write all explanations: a folder per method, a file per example."""
-        for telling, explanation in self._told.items():
+        for variant, explanation in self._explanations.items():
             if isinstance(explanation, PisteError):
                 continue
-            place = make_folder(folder / _file_name(telling))
+            place = make_folder(folder / _file_name(variant))
             explanation.to_json(place / f"{_file_name(self.example.id)}.json")
 
 

@@ -1,4 +1,4 @@
-"""Who makes the explanations of a run: the methods themselves, with a seed for every example."""
+"""Where the explanations of a run come from: the methods themselves, or files."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from piste.data.examples import Example
 from piste.engine import AnswerCache
 from piste.errors import PisteError
 from piste.evaluation.benchmark.entries import Entry
-from piste.evaluation.metrics.robustness import Told
+from piste.evaluation.metrics.base import RepeatableExplanation
 from piste.evaluation.seeds import derive
 from piste.explanation import Explanation
 from piste.pipeline import explain
 from piste.subject import Input
 
 
-class Teller(Protocol):
+class Explainer(Protocol):
     """Gives an explanation of an example by an entry's method, or refuses."""
 
-    def tell(self, example: Example, entry: Entry) -> Explanation:
+    def explain(self, example: Example, entry: Entry) -> Explanation:
         """The explanation."""
 
-    def told(self, example: Example, entry: Entry, explanation: Explanation) -> Told:
+    def repeatable(
+        self, example: Example, entry: Entry, explanation: Explanation
+    ) -> RepeatableExplanation:
         """The explanation with the means to make more like it."""
 
 
-class MethodTeller:
+class MethodExplainer:
     """Explains by methods. An example's seed depends on the run's seed and on its id only."""
 
     def __init__(
@@ -39,10 +41,12 @@ class MethodTeller:
     ) -> None:
         self.classifier, self.seed, self.how, self.cache = classifier, seed, how, cache
 
-    def tell(self, example: Example, entry: Entry) -> Explanation:
+    def explain(self, example: Example, entry: Entry) -> Explanation:
         return self._explain(self.classifier, example.input, entry, self._seed(example), None)
 
-    def told(self, example: Example, entry: Entry, explanation: Explanation) -> Told:
+    def repeatable(
+        self, example: Example, entry: Entry, explanation: Explanation
+    ) -> RepeatableExplanation:
         first = self._seed(example)
         # Other texts and models may predict another class: the same one is explained.
         target = explanation.target.indices[0]
@@ -61,7 +65,7 @@ class MethodTeller:
                 target,
             )
 
-        return Told(explanation, self.classifier, first, again)
+        return RepeatableExplanation(explanation, self.classifier, first, again)
 
     def _seed(self, example: Example) -> int:
         return derive(self.seed, example.id)
@@ -87,17 +91,19 @@ class MethodTeller:
         )
 
 
-class SavedTeller:
+class SavedExplainer:
     """Hands out explanations that were made before, by label and example."""
 
     def __init__(self, saved: Mapping[tuple[str, str], Explanation]) -> None:
         self.saved = saved
 
-    def tell(self, example: Example, entry: Entry) -> Explanation:
-        found = self.saved.get((entry.telling, example.id))
+    def explain(self, example: Example, entry: Entry) -> Explanation:
+        found = self.saved.get((entry.variant, example.id))
         if found is None:
             raise PisteError("no explanation of this example was saved")
         return found
 
-    def told(self, example: Example, entry: Entry, explanation: Explanation) -> Told:
+    def repeatable(
+        self, example: Example, entry: Entry, explanation: Explanation
+    ) -> RepeatableExplanation:
         raise PisteError("saved explanations can't be made again")

@@ -13,7 +13,7 @@ from typing import Any
 from piste.data.run_folder import RunKind, check_same, open_run, remove_unfinished
 from piste.data.storage import write_text
 from piste.errors import PisteError
-from piste.evaluation.metrics.base import Figure
+from piste.evaluation.metrics import Figure, read_figure
 from piste.evaluation.results import FORMAT, Results, Row
 
 ROWS = "rows.jsonl"
@@ -54,7 +54,7 @@ class Plan:
                 configuration=dict(manifest["configuration"]),
                 examples=tuple((str(name), str(digest)) for name, digest in manifest["examples"]),
                 methods=tuple(manifest["methods"]),
-                figures={one["name"]: Figure(**one) for one in manifest["figures"]},
+                figures={one["name"]: read_figure(one) for one in manifest["figures"]},
                 settings=manifest["settings"],
             )
         except (KeyError, TypeError, ValueError) as problem:

@@ -14,10 +14,11 @@ from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError
 from piste.evaluation.benchmark.entries import make_entries
 from piste.evaluation.benchmark.example_progress import ExampleProgress
-from piste.evaluation.benchmark.example_run import Court, Trial
-from piste.evaluation.benchmark.explainers import MethodTeller
-from piste.evaluation.benchmark.metric_set import MetricOption, make_panel
+from piste.evaluation.benchmark.example_run import ExampleRun, RunContext
+from piste.evaluation.benchmark.explainers import MethodExplainer
+from piste.evaluation.benchmark.metric_set import make_metric_set
 from piste.evaluation.benchmark.run_store import Plan, RowStore
+from piste.evaluation.metrics import MetricOption
 from piste.evaluation.results import Results, Row
 from piste.methods import METHODS
 from piste.subject import LongChoice, Removal, UnitChoice
@@ -58,9 +59,10 @@ def evaluate(
     ``data`` is a file (see :func:`~piste.evaluation.read_data`), or a list of examples or
     texts, of which the first ``examples`` are taken. A method is a name, ``name:score`` (the same
     explanation judged by another score) or ``name[option=value]``; every method with such an
-    option gets the same ``samples``. The metrics "stability", "equal_inputs" and "sanity"
-    explain again. ``labelled`` are the texts whose words "naive_bayes" counts (the data, if none
-    are given). Methods are compared with the ``reference``. ``about`` is kept with the results.
+    option gets the same ``samples``. A metric is a name of :data:`~piste.evaluation.METRICS`,
+    ``name[option=value]`` or an instance; those that need labels are fitted to the ``labelled``
+    texts (the data, if none are given). Methods are compared with the ``reference``. ``about`` is
+    kept with the results.
 
     With a ``folder``, rows are stored after every example, and the same call goes on where it was
     stopped; a larger number of examples goes on, too. A method that refuses an example gives a row
@@ -79,9 +81,10 @@ def evaluate(
     chosen = as_examples(everything, examples, seed)
     how = {"units": units, "removal": removal, "long": long}
     _get_acquainted(loaded, chosen, how)
-    panel = make_panel(metrics, loaded, lambda: everything if labelled is None else labelled)
+    known = everything if labelled is None else labelled
+    measured = make_metric_set(metrics, loaded, lambda: known)
     if save_explanations and folder is None:
-        raise PisteError("Explanations are to be saved, but no folder came: name one.")
+        raise PisteError("save_explanations needs a folder, but no folder was given.")
     settings: dict[str, Any] = {
         "samples": samples,
         "seed": seed,
@@ -90,26 +93,26 @@ def evaluate(
         "save_explanations": save_explanations,
     }
     with opened(cache) as kept:
-        teller = MethodTeller(loaded, seed, how, kept)
-        court = Court(loaded, entries, panel, teller, seed, kept)
-        plan = make_plan(court, chosen, settings, reference, about or {})
-        return run(court, chosen, plan, folder, progress)
+        explainer = MethodExplainer(loaded, seed, how, kept)
+        context = RunContext(loaded, entries, measured, explainer, seed, kept)
+        plan = make_plan(context, chosen, settings, reference, about or {})
+        return run(context, chosen, plan, folder, progress)
 
 
 def make_plan(
-    court: Court,
+    context: RunContext,
     examples: Sequence[Example],
     settings: Mapping[str, Any],
     reference: str | None,
     about: Mapping[str, Any],
 ) -> Plan:
     """What the run is: ``settings`` must stay the same for it to go on, the rest may change."""
-    labels = tuple(entry.label for entry in court.entries)
+    labels = tuple(entry.label for entry in context.entries)
     if reference is not None and reference not in labels:
         raise PisteError(
-            f"reference={reference!r} is none of the methods: there are {', '.join(labels)}."
+            f"reference={reference!r}: expected one of the methods {', '.join(labels)}."
         )
-    classifier, metrics = court.classifier, court.panel.describe()
+    classifier, metrics = context.classifier, context.metrics.describe()
     return Plan(
         configuration={
             "model": classifier.fingerprint() or classifier.name,
@@ -120,7 +123,7 @@ def make_plan(
         },
         examples=tuple((example.id, example.digest) for example in examples),
         methods=labels,
-        figures=court.panel.figures,
+        figures=context.metrics.figures,
         settings={
             "model": classifier.describe(),
             "examples": len(examples),
@@ -135,7 +138,7 @@ def make_plan(
 
 
 def run(
-    court: Court,
+    context: RunContext,
     examples: Sequence[Example],
     plan: Plan,
     folder: str | Path | None = None,
@@ -147,14 +150,14 @@ def run(
         done: dict[str, Sequence[Row]] = {} if kept is None else {**kept.done}
         todo = [example for example in examples if example.id not in done]
         before = len(examples) - len(todo)
-        steps = len({entry.telling for entry in court.entries})
+        steps = len({entry.variant for entry in context.entries})
         with ExampleProgress(progress, before, len(examples), steps) as shown:
             for example in todo:
-                trial = Trial(court, example)
-                rows = trial.rows(shown.step)
+                one = ExampleRun(context, example)
+                rows = one.rows(shown.step)
                 if kept is not None:
                     if plan.settings.get("save_explanations"):
-                        trial.save(kept.path / EXPLANATIONS)
+                        one.save(kept.path / EXPLANATIONS)
                     kept.add(rows)
                 done[example.id] = rows
                 shown.example()

@@ -14,11 +14,12 @@ from piste.data.storage import read
 from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError, shorten
 from piste.evaluation.benchmark.entries import Entry, check_once
-from piste.evaluation.benchmark.example_run import Court
-from piste.evaluation.benchmark.explainers import SavedTeller
-from piste.evaluation.benchmark.metric_set import MetricOption, make_panel
+from piste.evaluation.benchmark.example_run import RunContext
+from piste.evaluation.benchmark.explainers import SavedExplainer
+from piste.evaluation.benchmark.metric_set import make_metric_set
 from piste.evaluation.benchmark.runner import DEFAULT_METRICS, make_plan, run
 from piste.evaluation.judging import bind
+from piste.evaluation.metrics import MetricOption
 from piste.evaluation.option_syntax import split_names
 from piste.evaluation.results import Results
 from piste.explanation import Explanation
@@ -74,18 +75,19 @@ def evaluate_saved(
         for example in found.examples
     ]
     _check_model(loaded, found)  # first: a function's classes are known after its first answer
-    panel = make_panel(metrics, loaded, lambda: list(data))
-    if panel.retelling:
+    measured = make_metric_set(metrics, loaded, lambda: list(data))
+    if measured.reexplaining:
         raise PisteError(
-            f"The metric {panel.retelling[0].name!r} explains again, which saved explanations "
-            "can't: leave it out, or evaluate without saved ones."
+            f"The metric {measured.reexplaining[0].name!r} explains again, which saved "
+            "explanations can't: leave it out, or evaluate without saved ones."
         )
     settings = {"explanations": found.digest, "seed": seed}
     with opened(cache) as kept:
-        court = Court(loaded, entries, panel, SavedTeller(found.explanations), seed, kept)
+        explainer = SavedExplainer(found.explanations)
+        context = RunContext(loaded, entries, measured, explainer, seed, kept)
         more = {"data": str(explanations), **(about or {})}
-        plan = make_plan(court, examples, settings, reference, more)
-        return run(court, examples, plan, folder, progress)
+        plan = make_plan(context, examples, settings, reference, more)
+        return run(context, examples, plan, folder, progress)
 
 
 def read_explanations(folder: str | Path) -> Saved:
@@ -97,7 +99,7 @@ def read_explanations(folder: str | Path) -> Saved:
     if not files:
         raise PisteError(
             f"The folder {str(folder)!r} has no explanations: files that end in "
-            f"{', '.join(_ENDINGS)} are wanted."
+            f"{', '.join(_ENDINGS)} were expected."
         )
     made = {file: read(file) for file in files}
     ids = _ids(root, made)

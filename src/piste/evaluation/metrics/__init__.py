@@ -1,107 +1,136 @@
-"""Metrics, one file per family."""
+"""Metrics, one file per family. A new one needs its class and a line in :data:`METRICS`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeAlias
 
 from piste.errors import PisteError, shorten
-from piste.evaluation.metrics.agreement import (
-    NaiveBayes,
-    Rationale,
-    SingleRemoval,
-    naive_bayes_table,
-    rationale_units,
+from piste.evaluation.metrics.base import (
+    RUNTIME,
+    Answers,
+    BaseMetric,
+    Case,
+    Figure,
+    Measured,
+    Metric,
+    ReexplainingMetric,
 )
-from piste.evaluation.metrics.base import Answers, Case, Figure, Measured, Metric
-from piste.evaluation.metrics.fidelity import Fidelity
-from piste.evaluation.metrics.pointing_game import Pointing
-from piste.evaluation.metrics.removal import GRID, Alone, Deletion, Eraser, Insertion
 from piste.evaluation.option_syntax import named_options
+from piste.registry import Registry
 
-METRICS: Mapping[str, type[Any]] = {
-    metric.name: metric
-    for metric in (
-        Deletion,
-        Insertion,
-        Eraser,
-        Alone,
-        Fidelity,
-        SingleRemoval,
-        Rationale,
-        Pointing,
-        NaiveBayes,
-    )
-}
+METRICS: Registry[type[BaseMetric]] = Registry(
+    "metric",
+    "piste.metrics",
+    {
+        "deletion": "piste.evaluation.metrics.removal:Deletion",
+        "insertion": "piste.evaluation.metrics.removal:Insertion",
+        "eraser": "piste.evaluation.metrics.removal:Eraser",
+        "alone": "piste.evaluation.metrics.removal:Alone",
+        "fidelity": "piste.evaluation.metrics.fidelity:Fidelity",
+        "single": "piste.evaluation.metrics.agreement:SingleRemoval",
+        "rationale": "piste.evaluation.metrics.agreement:Rationale",
+        "pointing": "piste.evaluation.metrics.pointing_game:Pointing",
+        "naive_bayes": "piste.evaluation.metrics.agreement:NaiveBayes",
+        "stability": "piste.evaluation.metrics.robustness:Stability",
+        "equal_inputs": "piste.evaluation.metrics.robustness:EqualInputs",
+        "sanity": "piste.evaluation.metrics.robustness:Sanity",
+    },
+)
 
-FAITHFULNESS = ("deletion", "insertion", "eraser", "fidelity", "single")
-"""The metrics that need nothing but the model."""
+MetricOption: TypeAlias = str | BaseMetric
 
 __all__ = [
-    "FAITHFULNESS",
-    "GRID",
     "METRICS",
-    "Alone",
     "Answers",
+    "BaseMetric",
     "Case",
-    "Deletion",
-    "Eraser",
-    "Fidelity",
     "Figure",
-    "Insertion",
     "Measured",
     "Metric",
-    "NaiveBayes",
-    "Pointing",
-    "Rationale",
-    "SingleRemoval",
-    "is_metric",
+    "MetricOption",
+    "ReexplainingMetric",
+    "figures_of",
     "make",
-    "naive_bayes_table",
-    "rationale_units",
+    "metric_class",
+    "model_metrics",
+    "read_figure",
 ]
 
 
-def make(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    """Metrics by name with their usual options; a metric with options of yours stays as it is.
+def model_metrics() -> tuple[str, ...]:
+    """Names of the metrics that need nothing but the model."""
+    return tuple(name for name, metric in METRICS.items() if metric.needs == "model")
 
-    >>> [metric.name for metric in make(["deletion[steps=10]", Eraser(bins="eggen")])]
-    ['deletion', 'eraser']
+
+def make(
+    metrics: MetricOption | Iterable[MetricOption],
+    fit: Callable[[type[BaseMetric]], BaseMetric] | None = None,
+) -> tuple[BaseMetric, ...]:
+    """Metrics by name, with options in brackets or without; a metric stays as it is.
+
+    ``fit`` makes a metric that needs labels.
+
+    >>> [metric.name for metric in make(["deletion[steps=10]", "stability"])]
+    ['deletion', 'stability']
     """
-    listed = [names] if isinstance(names, (str, Metric)) else list(names)
-    metrics: list[Metric] = []
+    listed = [metrics] if isinstance(metrics, (str, BaseMetric)) else list(metrics)
+    made = tuple(one if isinstance(one, BaseMetric) else _named(one, fit) for one in listed)
     owners: dict[str, str] = {}
-    for one in listed:
-        metric = one if isinstance(one, Metric) else _named(one)
+    for metric in made:
         for figure in metric.figures:
             if figure.name in owners:
                 raise PisteError(
-                    f"Two metrics give the figure {figure.name!r}, {owners[figure.name]} and "
-                    f"{metric.name}: ask for one of them at a time."
+                    f"The metrics {owners[figure.name]!r} and {metric.name!r} both give the figure "
+                    f"{figure.name!r}: choose one of them."
                 )
             owners[figure.name] = metric.name
-        metrics.append(metric)
-    return tuple(metrics)
+    return made
 
 
-def is_metric(name: object) -> bool:
-    """Whether a name, with or without options in brackets, is one of :data:`METRICS`."""
-    return isinstance(name, str) and name.split("[")[0] in METRICS
+def metric_class(text: str) -> type[BaseMetric]:
+    """The class of a metric by its name, with options in brackets or without."""
+    return METRICS[_split(text)[0]]
 
 
-def _named(text: str) -> Metric:
-    found = named_options(text) if is_metric(text) else None
-    if found is None:
-        raise PisteError(f"The metric {shorten(text)} is unknown: choose {', '.join(METRICS)}.")
-    name, options = found
+def figures_of(metrics: Iterable[BaseMetric]) -> dict[str, Figure]:
+    """What the figures of rows mean: those of the metrics, and the runtime."""
+    found = [figure for metric in metrics for figure in metric.figures]
+    return {figure.name: figure for figure in (*found, *RUNTIME)}
+
+
+def read_figure(stored: Mapping[str, Any]) -> Figure:
+    """A figure from its stored fields; early files have no titles, so ours are taken."""
+    if "title" in stored:
+        return Figure(**stored)
+    name, better, about = stored["name"], stored["better"], stored["about"]
+    title = name.replace("_", " ")
+    unknown = Figure(name, better, title, f"{title} ({about})", about)
+    known = {figure.name: figure for metric in METRICS.values() for figure in metric.figures}
+    known |= {figure.name: figure for figure in RUNTIME}
+    return replace(known.get(name, unknown), better=better, average=stored["average"])
+
+
+def _split(text: str) -> tuple[str, dict[str, Any]]:
+    found = named_options(text) if isinstance(text, str) else None
+    if found is None or found[0] not in METRICS:
+        raise PisteError(f"Unknown metric {shorten(text)}: expected one of {', '.join(METRICS)}.")
+    return found
+
+
+def _named(text: str, fit: Callable[[type[BaseMetric]], BaseMetric] | None) -> BaseMetric:
+    name, options = _split(text)
     kind = METRICS[name]
-    known = [field.name for field in fields(kind)]
+    if not (isinstance(kind, type) and issubclass(kind, BaseMetric)):
+        raise PisteError(f"The metric {name!r} must be a subclass of Metric, got {shorten(kind)}.")
+    known: list[str] = [one.name for one in fields(kind)] if is_dataclass(kind) else []
     for option in options:
         if option not in known:
             raise PisteError(
                 f"The metric {name!r} has no option {option!r}: it has "
                 f"{', '.join(known) or 'none'}."
             )
-    metric: Metric = kind(**options)
-    return metric
+    if fit is not None and kind.needs == "labels" and not options:
+        return fit(kind)
+    return kind(**options)

@@ -42,7 +42,15 @@ class SingleRemoval(Metric):
 
     name: ClassVar[str] = "single"
     about: ClassVar[str] = "whether the scores rank units as their single removal does"
-    figures = (Figure("spearman_single", "rank correlation with single removals", "higher"),)
+    figures = (
+        Figure(
+            "spearman_single",
+            "higher",
+            title="single removals",
+            skill="ranking the units as their single removal does",
+            about="rank correlation of the scores with what removing each unit alone changes",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_count("most", self.most, least=2)
@@ -80,10 +88,30 @@ class Rationale(Metric):
 
     name: ClassVar[str] = "rationale"
     about: ClassVar[str] = "whether the scores find what people marked"
+    needs = "marks"
     figures = (
-        Figure("auroc", "chance that a marked unit scores above an unmarked one", "higher"),
-        Figure("auprc", "average precision at finding marked units", "higher"),
-        Figure("token_f1", "F1 of as many top units as are marked", "higher"),
+        Figure(
+            "auroc",
+            "higher",
+            title="people's marks",
+            skill="finding what people marked",
+            about="chance that a unit people marked scores above one they didn't (0.5 is chance "
+            "level)",
+        ),
+        Figure(
+            "auprc",
+            "higher",
+            title="people's marks, precision",
+            skill="finding what people marked, and little else",
+            about="average precision at finding the units people marked",
+        ),
+        Figure(
+            "token_f1",
+            "higher",
+            title="people's marks, F1",
+            skill="choosing the units people marked",
+            about="F1 of as many of the strongest units as people marked",
+        ),
     )
 
     def measure(self, case: Case, answers: Answers) -> Measured:
@@ -114,7 +142,16 @@ class NaiveBayes(Metric):
 
     name: ClassVar[str] = "naive_bayes"
     about: ClassVar[str] = "whether the scores rank words as a naive Bayes model does"
-    figures = (Figure("spearman_nb", "rank correlation with naive Bayes evidence", "higher"),)
+    needs = "labels"
+    figures = (
+        Figure(
+            "spearman_nb",
+            "higher",
+            title="naive Bayes",
+            skill="ranking words as a naive Bayes model does",
+            about="rank correlation of the scores with the words' evidence in a naive Bayes model",
+        ),
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Mapping) or not self.table:
@@ -122,6 +159,10 @@ class NaiveBayes(Metric):
                 "The metric 'naive_bayes' needs a table of words: give "
                 "NaiveBayes(naive_bayes_table(texts, labels)) instead of its name."
             )
+
+    @classmethod
+    def fitted(cls, texts: Sequence[str], labels: Sequence[int], classes: int) -> NaiveBayes:
+        return cls(naive_bayes_table(texts, labels, classes=classes))
 
     def measure(self, case: Case, answers: Answers) -> Measured:
         own = _explained_class(case)
@@ -163,14 +204,16 @@ def naive_bayes_table(
     {'bad': -0.875, 'film': -0.182, 'good': 0.916}
     """
     if len(texts) != len(labels):
-        raise PisteError(f"{len(texts)} texts and {len(labels)} labels came: as many are wanted.")
+        raise PisteError(
+            f"Expected a label for each of {len(texts)} texts, got {len(labels)} labels."
+        )
     check_count("classes", classes, least=2)
     if not alpha > 0:
-        raise PisteError(f"alpha={alpha!r} is wrong: a number above 0 is wanted.")
+        raise PisteError(f"alpha: expected a number above 0, got {alpha!r}.")
     counters: list[Counter[str]] = [Counter() for _ in range(classes)]
     for text, label in zip(texts, labels, strict=True):
         if label not in range(classes):
-            raise PisteError(f"A label is a number from 0 to {classes - 1}: {shorten(label)} came.")
+            raise PisteError(f"Expected labels from 0 to {classes - 1}, got {shorten(label)}.")
         counters[int(label)].update(_word(text[a:b]) for a, b in word_spans(text))
     vocabulary = list(dict.fromkeys(word for counter in counters for word in counter))
     counts = np.array([[counter[word] for counter in counters] for word in vocabulary], dtype=float)

@@ -1,17 +1,18 @@
-"""What a metric is: it asks about an explained input, and turns the answers into figures."""
+"""What a metric is: it asks the model, or explains again, and turns what it gets into figures."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from scipy.special import expit
 
+from piste.classifiers import Classifier
 from piste.explanation import UNDIRECTED, Explanation
-from piste.subject import Sequence1D, Subject
+from piste.subject import Input, Sequence1D, Subject
 from piste.target import probabilities
 from piste.types import Flags, Floats, Ints
 
@@ -110,25 +111,69 @@ class Measured:
 
 @dataclass(frozen=True)
 class Figure:
-    """What one figure of a metric is called, means, and which way is good."""
+    """One number a metric gives: what it is called, what it means, and which way is better."""
 
     name: str
-    about: str
     better: Literal["higher", "lower", "neither"]
+    title: str
+    """A heading: "deletion AOPC"."""
+    skill: str
+    """What the best method is best at: "finding the units that carry the answer"."""
+    about: str
+    """What the number is, as the start of a sentence."""
     average: Average = "mean"
     """How examples are put together: a few of them would rule the mean of errors and R²."""
+    role: Literal["main", "other", "detail", "cost"] = "other"
+    """Verdicts are made of main figures; a detail has no column in tables."""
 
 
-class Metric(ABC):
-    """A frozen set of options with two abilities: to ask, and to turn answers into figures.
+RUNTIME = (
+    Figure(
+        "seconds",
+        "lower",
+        title="seconds",
+        skill="speed",
+        about="how long one explanation took",
+        average="median",
+        role="cost",
+    ),
+    Figure(
+        "calls",
+        "lower",
+        title="calls",
+        skill="few questions",
+        about="how many questions one explanation asked",
+        role="cost",
+    ),
+)
+"""Figures every row has, whatever is measured."""
 
-    ``plan`` returns sequences of unit indices about the case's subject; the questions of all
-    metrics, methods and inputs are asked together. ``measure`` gets the answers in that order.
+
+class BaseMetric(ABC):
+    """What all metrics have in common: a name, figures, and options as fields of a dataclass.
+
+    Derive from :class:`Metric` to ask the model, from :class:`ReexplainingMetric` to explain again.
     """
 
     name: ClassVar[str]
     about: ClassVar[str]
     figures: tuple[Figure, ...]
+    needs: ClassVar[Literal["model", "classes", "marks", "labels", "explanations"]] = "model"
+    """What is needed besides the explanation: any model, one that chooses between classes, what
+    people marked, labelled texts (see :meth:`fitted`), or further explanations."""
+
+    @classmethod
+    def fitted(cls, texts: Sequence[str], labels: Sequence[int], classes: int) -> BaseMetric:
+        """The metric made from labelled texts, for those that need labels."""
+        raise NotImplementedError(f"{cls.__name__} needs labels, but can't be fitted to them")
+
+
+class Metric(BaseMetric):
+    """A metric that asks the model about an explained input.
+
+    ``plan`` returns sequences of unit indices about the case's subject; the questions of all
+    metrics, methods and inputs are asked together. ``measure`` gets the answers in that order.
+    """
 
     def plan(self, case: Case) -> list[Sequence1D]:
         """The questions; none by default."""
@@ -137,3 +182,45 @@ class Metric(ABC):
     @abstractmethod
     def measure(self, case: Case, answers: Answers) -> Measured:
         """Figures from the answers."""
+
+
+class ExplainAgain(Protocol):
+    """Explains once more by the same method; what is not given stays as it was."""
+
+    def __call__(
+        self,
+        *,
+        input: Input | None = None,
+        seed: int | None = None,
+        classifier: Classifier | None = None,
+    ) -> Explanation: ...
+
+
+@dataclass(frozen=True)
+class RepeatableExplanation:
+    """An explanation and the means to make another one like it."""
+
+    explanation: Explanation
+    classifier: Classifier
+    seed: int
+    again: ExplainAgain
+
+
+class ReexplainingMetric(BaseMetric):
+    """A metric that needs further explanations.
+
+    ``reexplain`` makes them, once for all scores an explanation is judged by; ``compare`` turns
+    them into figures, NaN where there was nothing to compare.
+    """
+
+    needs = "explanations"
+
+    @abstractmethod
+    def reexplain(self, first: RepeatableExplanation) -> list[Explanation]:
+        """Further explanations; none if this input or model has no such thing."""
+
+    @abstractmethod
+    def compare(
+        self, first: Explanation, others: Sequence[Explanation], score: str | None
+    ) -> dict[str, float]:
+        """Figures by name."""

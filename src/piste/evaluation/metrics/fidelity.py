@@ -1,10 +1,9 @@
-"""Fidelity: does the explanation foretell what the model says when units are removed?"""
+"""Fidelity: does the explanation predict what the model says when units are removed?"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import ClassVar
 
@@ -20,7 +19,6 @@ Masks = Flags
 
 _MOST = 10
 _FEW = 5
-_median = partial(Figure, average="median")
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Fidelity(Metric):
     ``r2_all``    1 − Σ(y − ŷ)² / Σ(y − mean y)² over the removals of all sizes, not shifted
     ============  ============================================================================
 
-    An R² is NaN where the model's number does not change at all (unless that is foretold
+    An R² is NaN where the model's number does not change at all (unless that is predicted
     exactly, which gives 1), and everything is NaN for a single unit. The curve
     ``mse_by_removed`` lists mse_1 … mse_10.
     """
@@ -53,16 +51,59 @@ class Fidelity(Metric):
     all_sizes: int = 60
 
     name: ClassVar[str] = "fidelity"
-    about: ClassVar[str] = "how well the explanation foretells the number after random removals"
+    about: ClassVar[str] = "how well the explanation predicts the number after random removals"
     figures = (
+        Figure(
+            "r2_all",
+            "higher",
+            title="R², all sizes",
+            skill="predicting removals of every size",
+            about="how well the explanation predicts the model when any number of units is "
+            "removed: 1 is perfect, 0 no better than a constant",
+            average="median",
+            role="main",
+        ),
+        Figure(
+            "mse_few",
+            "lower",
+            title="error, few removed",
+            skill="predicting removals of few units",
+            about="mean squared error of the change that the explanation predicts for one to five "
+            "removed units",
+            average="median",
+            role="main",
+        ),
+        Figure(
+            "mse_all",
+            "lower",
+            title="error, all sizes",
+            skill="a small error over removals of every size",
+            about="mean squared error of the change that the explanation predicts, over removals "
+            "of every size",
+            average="median",
+        ),
+        Figure(
+            "r2_few",
+            "higher",
+            title="R², few removed",
+            skill="predicting what few removals change",
+            about="how well the explanation predicts what removing one to five units changes: 1 "
+            "is perfect, 0 no better than a constant",
+            average="median",
+        ),
         *(
-            _median(f"mse_{k}", f"squared error of the change without {k} random units", "lower")
+            Figure(
+                f"mse_{k}",
+                "lower",
+                title=f"error, {k} removed",
+                skill=f"predicting removals of {k} unit{'s' if k > 1 else ''}",
+                about="mean squared error of the change that the explanation predicts for "
+                f"{k} removed unit{'s' if k > 1 else ''}",
+                average="median",
+                role="detail",
+            )
             for k in range(1, _MOST + 1)
         ),
-        _median("mse_few", "squared error of the change without 1 to 5 random units", "lower"),
-        _median("mse_all", "squared error of the change over removals of all sizes", "lower"),
-        _median("r2_few", "share of the changes foretold, 1 to 5 units removed", "higher"),
-        _median("r2_all", "share of the numbers foretold, removals of all sizes", "higher"),
     )
 
     def __post_init__(self) -> None:
@@ -79,8 +120,8 @@ class Fidelity(Metric):
         kept = np.concatenate([np.ones((1, case.n), dtype=bool), *few, spread])
         expected = case.predict(kept)
         changes = answers.numbers - answers.numbers[0]
-        foretold = expected - expected[0]
-        errors = (changes - foretold) ** 2
+        predicted = expected - expected[0]
+        errors = (changes - predicted) ** 2
         edges = np.cumsum([1, *(len(masks) for masks in few)])
         by_size = [_mean(part) for part in np.split(errors, edges)[1 : _MOST + 1]]
         there = [error for error in by_size[:_FEW] if not math.isnan(error)]
@@ -89,7 +130,7 @@ class Fidelity(Metric):
         figures |= {
             "mse_few": _mean(np.array(there)),
             "mse_all": _mean(errors[rest]),
-            "r2_few": r_squared(foretold[pooled], changes[pooled]),
+            "r2_few": r_squared(predicted[pooled], changes[pooled]),
             "r2_all": r_squared(expected[rest], answers.numbers[rest]),
         }
         return Measured(figures, {"mse_by_removed": by_size})

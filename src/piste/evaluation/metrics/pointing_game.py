@@ -22,9 +22,22 @@ class Pointing(Metric):
 
     name: ClassVar[str] = "pointing"
     about: ClassVar[str] = "whether the strongest unit is one that people marked"
+    needs = "marks"
     figures = (
-        Figure("pointing", "whether the top unit is marked", "higher"),
-        Figure("mass_inside", "share of the positive score on marked units", "higher"),
+        Figure(
+            "pointing",
+            "higher",
+            title="pointing game",
+            skill="pointing at what people marked",
+            about="share of inputs whose strongest unit is one that people marked",
+        ),
+        Figure(
+            "mass_inside",
+            "higher",
+            title="score on people's marks",
+            skill="laying the score on what people marked",
+            about="share of all positive score that lies on units people marked",
+        ),
     )
 
     def measure(self, case: Case, answers: Answers) -> Measured:

@@ -44,7 +44,17 @@ class Deletion(Metric):
 
     name: ClassVar[str] = "deletion"
     about: ClassVar[str] = "how far the chance drops when the top units are removed"
-    figures = (Figure("aopc", "mean drop of the chance as top units are removed", "higher"),)
+    figures = (
+        Figure(
+            "aopc",
+            "higher",
+            title="deletion AOPC",
+            skill="finding the units that carry the answer",
+            about="how far the answer's probability falls, on average, while the strongest units "
+            "are removed first",
+            role="main",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
@@ -80,7 +90,17 @@ class Insertion(Metric):
 
     name: ClassVar[str] = "insertion"
     about: ClassVar[str] = "how much of the chance is missing when only the top units are kept"
-    figures = (Figure("insertion", "mean loss of the chance with the top units alone", "lower"),)
+    figures = (
+        Figure(
+            "insertion",
+            "lower",
+            title="insertion loss",
+            skill="finding the units that suffice for the answer",
+            about="how much of the answer's probability is missing, on average, while only the "
+            "strongest units are kept",
+            role="main",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_count("steps", self.steps)
@@ -116,20 +136,31 @@ class Eraser(Metric):
     name: ClassVar[str] = "eraser"
     about: ClassVar[str] = "comprehensiveness and sufficiency of the top units"
     figures = (
-        Figure("comprehensiveness", "loss of the chance without the top units", "higher"),
-        Figure("sufficiency", "loss of the chance with the top units alone", "lower"),
+        Figure(
+            "comprehensiveness",
+            "higher",
+            title="comprehensiveness",
+            skill="finding the few units that matter most",
+            about="how much of the answer's probability is lost without the few strongest units",
+        ),
+        Figure(
+            "sufficiency",
+            "lower",
+            title="sufficiency",
+            skill="finding the few units that suffice",
+            about="how much of the answer's probability is lost if only the few strongest units "
+            "are kept",
+        ),
     )
 
     def __post_init__(self) -> None:
         if isinstance(self.bins, str):
             if self.bins not in _BINS:
                 raise PisteError(
-                    f"bins={self.bins!r} is unknown: choose {', '.join(_BINS)} or give fractions."
+                    f"bins: expected one of {', '.join(_BINS)}, or fractions, got {self.bins!r}."
                 )
         elif not len(self.bins) or not all(0 <= fraction <= 1 for fraction in self.bins):
-            raise PisteError(
-                f"bins={shorten(self.bins)} is wrong: fractions from 0 to 1 are wanted."
-            )
+            raise PisteError(f"bins: expected fractions from 0 to 1, got {shorten(self.bins)}.")
 
     def plan(self, case: Case) -> list[Sequence1D]:
         order, tops = case.order, self._tops(case.n)
@@ -167,11 +198,20 @@ class Alone(Metric):
 
     name: ClassVar[str] = "alone"
     about: ClassVar[str] = "whether the top units alone lead to the same class"
-    figures = (Figure("same_class", "whether the top units alone give the same class", "higher"),)
+    needs = "classes"
+    figures = (
+        Figure(
+            "same_class",
+            "higher",
+            title="same class",
+            skill="finding the few units that keep the class",
+            about="share of inputs whose strongest units alone get the class of the whole input",
+        ),
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.share, (int, float)) or not 0 < self.share <= 1:
-            raise PisteError(f"share={shorten(self.share)} is wrong: 0 < share ≤ 1 is wanted.")
+            raise PisteError(f"share: expected 0 < share ≤ 1, got {shorten(self.share)}.")
 
     def plan(self, case: Case) -> list[Sequence1D]:
         top = max(math.ceil(self.share * case.n - 1e-9), 1)

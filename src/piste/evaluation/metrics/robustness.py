@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
-from piste.classifiers import Classifier
 from piste.errors import PisteError
-from piste.evaluation.metrics.base import Figure
+from piste.evaluation.metrics.base import Figure, ReexplainingMetric, RepeatableExplanation
 from piste.evaluation.paraphrases import Swapped, swap
 from piste.evaluation.random_weights import randomised
 from piste.evaluation.seeds import derive
@@ -22,52 +20,8 @@ from piste.subject import Input
 from piste.validation import check_count
 
 
-class Again(Protocol):
-    """Explains once more by the same method; what is not given stays as it was."""
-
-    def __call__(
-        self,
-        *,
-        input: Input | None = None,
-        seed: int | None = None,
-        classifier: Classifier | None = None,
-    ) -> Explanation: ...
-
-
 @dataclass(frozen=True)
-class Told:
-    """An explanation and the means to make another one like it."""
-
-    explanation: Explanation
-    classifier: Classifier
-    seed: int
-    again: Again
-
-
-class Retelling(ABC):
-    """A metric that needs further explanations.
-
-    ``tell`` makes them, once for all scores an explanation is judged by; ``compare`` turns them
-    into figures, NaN where there was nothing to compare.
-    """
-
-    name: ClassVar[str]
-    about: ClassVar[str]
-    figures: tuple[Figure, ...]
-
-    @abstractmethod
-    def tell(self, told: Told) -> list[Explanation]:
-        """Further explanations; none if this input or model has no such thing."""
-
-    @abstractmethod
-    def compare(
-        self, first: Explanation, others: Sequence[Explanation], score: str | None
-    ) -> dict[str, float]:
-        """Figures by name."""
-
-
-@dataclass(frozen=True)
-class Stability(Retelling):
+class Stability(ReexplainingMetric):
     """The same text explained with ``repeats`` other seeds, every pair of them compared.
 
     Spearman and Pearson correlation of the scores, and the share of the five strongest units
@@ -79,23 +33,42 @@ class Stability(Retelling):
     name: ClassVar[str] = "stability"
     about: ClassVar[str] = "whether another seed gives the same scores"
     figures = (
-        Figure("stability", "rank correlation of the scores between seeds", "higher"),
-        Figure("stability_pearson", "correlation of the scores between seeds", "higher"),
-        Figure("stability_top5", "share of the five strongest units in common", "higher"),
+        Figure(
+            "stability",
+            "higher",
+            title="stability",
+            skill="ranking the units alike with every seed",
+            about="rank correlation of the scores between runs that differ in their seed only",
+        ),
+        Figure(
+            "stability_pearson",
+            "higher",
+            title="stability of scores",
+            skill="giving the same scores with every seed",
+            about="correlation of the scores between runs that differ in their seed only",
+        ),
+        Figure(
+            "stability_top5",
+            "higher",
+            title="stability of the top five",
+            skill="naming the same five units with every seed",
+            about="share of the five strongest units that two runs with different seeds have in "
+            "common",
+        ),
     )
 
     def __post_init__(self) -> None:
         check_count("repeats", self.repeats)
 
-    def tell(self, told: Told) -> list[Explanation]:
-        return [told.again(seed=derive(told.seed, n)) for n in range(1, self.repeats + 1)]
+    def reexplain(self, first: RepeatableExplanation) -> list[Explanation]:
+        return [first.again(seed=derive(first.seed, n)) for n in range(1, self.repeats + 1)]
 
     def compare(
         self, first: Explanation, others: Sequence[Explanation], score: str | None
     ) -> dict[str, float]:
-        told = (first, *others)
-        pairs = list(combinations([one.score(score) for one in told], 2))
-        sizes = list(combinations([one.size(score) for one in told], 2))
+        made = (first, *others)
+        pairs = list(combinations([one.score(score) for one in made], 2))
+        sizes = list(combinations([one.size(score) for one in made], 2))
         return {
             "stability": _mean([rank_agreement(a, b) for a, b in pairs]),
             "stability_pearson": _mean([agreement(a, b) for a, b in pairs]),
@@ -104,7 +77,7 @@ class Stability(Retelling):
 
 
 @dataclass(frozen=True)
-class EqualInputs(Retelling):
+class EqualInputs(ReexplainingMetric):
     """The same meaning in other words (``don't`` for ``do not``, ``film`` for ``movie`` …).
 
     Spearman correlation of the scores over the units that both texts have, explained for the same
@@ -114,16 +87,25 @@ class EqualInputs(Retelling):
 
     name: ClassVar[str] = "equal_inputs"
     about: ClassVar[str] = "whether a text of the same meaning gets the same scores"
-    figures = (Figure("equal_inputs", "rank correlation with an equal text's scores", "higher"),)
+    figures = (
+        Figure(
+            "equal_inputs",
+            "higher",
+            title="equal inputs",
+            skill="ranking equal texts alike",
+            about="rank correlation of the scores with those of a text that means the same to the "
+            "model",
+        ),
+    )
 
-    def tell(self, told: Told) -> list[Explanation]:
-        given = told.explanation.input
+    def reexplain(self, first: RepeatableExplanation) -> list[Explanation]:
+        given = first.explanation.input
         swapped = _swapped(given)
         if not any(one.edits for one in swapped):
             return []
         if isinstance(given, str):
-            return [told.again(input=swapped[0].text)]
-        return [told.again(input=(swapped[0].text, swapped[1].text))]
+            return [first.again(input=swapped[0].text)]
+        return [first.again(input=(swapped[0].text, swapped[1].text))]
 
     def compare(
         self, first: Explanation, others: Sequence[Explanation], score: str | None
@@ -149,7 +131,7 @@ class EqualInputs(Retelling):
 
 
 @dataclass(frozen=True)
-class Sanity(Retelling):
+class Sanity(ReexplainingMetric):
     """The same text explained in a model whose weights were shuffled (Adebayo et al., 2018).
 
     Every weight of its linear and embedding layers gets another place within its layer, so the
@@ -162,14 +144,23 @@ class Sanity(Retelling):
 
     name: ClassVar[str] = "sanity"
     about: ClassVar[str] = "whether the scores change when the model's weights are shuffled"
-    figures = (Figure("sanity", "size of the rank correlation with a shuffled model", "lower"),)
+    figures = (
+        Figure(
+            "sanity",
+            "lower",
+            title="sanity",
+            skill="depending on what the model learned",
+            about="rank correlation of the scores' sizes with those for a model whose weights were "
+            "shuffled",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_count("seed", self.seed, least=0)
 
-    def tell(self, told: Told) -> list[Explanation]:
-        stranger = randomised(told.classifier, self.seed)
-        return [] if stranger is None else [told.again(classifier=stranger)]
+    def reexplain(self, first: RepeatableExplanation) -> list[Explanation]:
+        shuffled = randomised(first.classifier, self.seed)
+        return [] if shuffled is None else [first.again(classifier=shuffled)]
 
     def compare(
         self, first: Explanation, others: Sequence[Explanation], score: str | None
@@ -179,11 +170,6 @@ class Sanity(Retelling):
         return {"sanity": abs(rank_agreement(first.size(score), others[0].size(score)))}
 
 
-RETELLINGS: Mapping[str, type[Any]] = {
-    metric.name: metric for metric in (Stability, EqualInputs, Sanity)
-}
-
-
 def _mean(values: Sequence[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
@@ -191,5 +177,5 @@ def _mean(values: Sequence[float]) -> float:
 
 def _swapped(given: Input) -> tuple[Swapped, ...]:
     if isinstance(given, Picture):
-        raise PisteError("Words can be exchanged in a text only, and a picture came.")
+        raise PisteError("Expected a text, whose words can be exchanged, got a picture.")
     return tuple(swap(text) for text in ((given,) if isinstance(given, str) else given))

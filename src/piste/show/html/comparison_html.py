@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from piste.comparison import Comparison
+from piste.comparison import VERDICTS, Comparison
 from piste.explanation import Explanation
 from piste.show import colours, metric_labels, score_terms, wording
-from piste.show.alignment import FIGURES, SCALED, SideBySide
+from piste.show.alignment import SCALED, SideBySide
 from piste.show.heat_colours import Heat, picture_of
 from piste.show.html import (
     explanation_html,
@@ -95,11 +95,9 @@ def _verdicts(sides: SideBySide) -> str:
         return ""
     heads = page_shell.head("method") + "".join(
         page_shell.head(
-            metric_labels.title(name),
-            about=_about(name),
-            first="ascending" if FIGURES[name] == "lower" else "descending",
+            figure.title, about=metric_labels.meaning(figure), first=metric_labels.sorting(figure)
         )
-        for name in names
+        for figure in map(VERDICTS.__getitem__, names)
     )
     looks = styles(sides.methods)
     rows = []
@@ -119,12 +117,6 @@ one {wording.what(sides.first)}; click a heading to sort.</p>
 <div class="piste-scroll piste-tall" tabindex="0"><table><thead><tr>{heads}</tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
 </section>"""
-
-
-def _about(name: str) -> str:
-    about = metric_labels.MEASURES[name].about
-    way = "Higher" if FIGURES[name] == "higher" else "Lower"
-    return f"{about[:1].upper()}{about[1:]}. {way} is better."
 
 
 def _inputs(sides: SideBySide) -> str:

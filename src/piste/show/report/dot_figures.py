@@ -147,7 +147,7 @@ def _column(
             edgecolors=look.base, facecolors="#ffffff" if method in behind else look.base,
         )  # fmt: skip
     way = {1: "\nmore is better →", -1: "\n← less is better", 0: "\n"}[sign(results, name)]
-    axes.set_xlabel(writable(metric_labels.title(name)) + way, fontsize=9, parse_math=False)
+    axes.set_xlabel(writable(results.figures[name].title) + way, fontsize=9, parse_math=False)
 
 
 def cost(results: Results, found: Summary | None = None) -> Figure | None:
@@ -179,7 +179,7 @@ def cost(results: Results, found: Summary | None = None) -> Figure | None:
         plain_ticks(axes.xaxis)
         axes.grid(color=RULE, lw=0.5, alpha=0.5)
         way = {1: "higher is better", -1: "lower is better", 0: ""}[sign(results, name)]
-        axes.set_ylabel(f"{writable(metric_labels.title(name))}  ({way})", parse_math=False)
+        axes.set_ylabel(f"{writable(results.figures[name].title)}  ({way})", parse_math=False)
         axes.set_xlabel("seconds per explanation")
         rule, named = places(found, name), []
         for method, time in zip(methods, times, strict=True):

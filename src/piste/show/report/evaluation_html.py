@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 
 from piste.evaluation.bootstrap import differences, summary
+from piste.evaluation.metrics import Figure
 from piste.evaluation.results import Difference, Interval, Results
 from piste.show import metric_labels
 from piste.show.html import page_shell
@@ -34,12 +35,11 @@ _CAPTIONS = {
     "clearly different from it on the same examples; open dots are clearly worse.",
     "removal": "Units are removed (or kept) in the order of each method's ranking. The sooner the "
     "answer's chance falls (or rises), the better the method knows what the answer hangs on.",
-    "fidelity": "Units are removed at random, and every explanation foretells the change. The "
+    "fidelity": "Units are removed at random, and every explanation predicts the change. The "
     "squared error grows with their number; the lower the line, the more faithful.",
     "cost": "Left is faster; each axis says which way is more faithful. Methods on a grey "
     "strip lie off the scale, with their numbers beside them.",
 }
-_WAYS = {"higher": "Higher is better.", "lower": "Lower is better.", "neither": ""}
 
 
 def to_html(results: Results, path: str | Path | None = None) -> str:
@@ -99,7 +99,7 @@ def _table(results: Results, found: Summary, stands: dict[str, Standing | None])
     names = [name for name in table_figures(results) if any(key[1] == name for key in found)]
     if not names:
         return ""
-    heads = page_shell.head("method") + "".join(_head(results, name) for name in names)
+    heads = page_shell.head("method") + "".join(_head(results.figures[name]) for name in names)
     rules = {name: places(found, name) for name in names}
     looks = styles(results.methods)
     rows = []
@@ -111,8 +111,8 @@ def _table(results: Results, found: Summary, stands: dict[str, Standing | None])
         dot = f'<i class="piste-family" style="background:var(--c{looks[method].base[1:]})"></i>'
         rows.append(f'<tr><th scope="row">{dot}{escape(method)}</th>{"".join(cells)}</tr>')
     listed = "".join(
-        f"<dt>{escape(metric_labels.title(name))}</dt><dd>{escape(_about(results, name))}</dd>"
-        for name in names
+        f"<dt>{escape(figure.title)}</dt><dd>{escape(metric_labels.meaning(figure))}</dd>"
+        for figure in map(results.figures.__getitem__, names)
     )
     return f"""<section>
 <h2>All methods</h2>
@@ -125,16 +125,10 @@ different from it on the same examples. Click a heading to sort.</p>
 </section>"""
 
 
-def _about(results: Results, name: str) -> str:
-    """What a figure means and which way is good, in sentences."""
-    known = metric_labels.MEASURES.get(name)
-    about = known.about if known else results.figures[name].about
-    return f"{about[:1].upper()}{about[1:]}. {_WAYS[results.figures[name].better]}".strip()
-
-
-def _head(results: Results, name: str) -> str:
-    first = "ascending" if results.figures[name].better == "lower" else "descending"
-    return page_shell.head(metric_labels.title(name), about=_about(results, name), first=first)
+def _head(figure: Figure) -> str:
+    return page_shell.head(
+        figure.title, about=metric_labels.meaning(figure), first=metric_labels.sorting(figure)
+    )
 
 
 def _mark(stand: Standing | None, method: str) -> str:
@@ -181,7 +175,7 @@ def _differences(results: Results, found: Summary) -> str:
     columns = {
         name: {one.method: one for one in differences(results, name, against)} for name in names
     }
-    heads = page_shell.head("method") + "".join(_head(results, name) for name in names)
+    heads = page_shell.head("method") + "".join(_head(results.figures[name]) for name in names)
     rows = "".join(
         f'<tr><th scope="row">{escape(method)}</th>'
         + "".join(_difference(results, columns[name][method]) for name in names)

@@ -72,13 +72,13 @@ def removal(results: Results) -> Figure | None:
 
 
 def fidelity(results: Results) -> Figure | None:
-    """The squared error of what explanations foretell, by the number of removed units."""
+    """The squared error of what explanations predict, by the number of removed units."""
     return _curves(
         results,
         {"mse_by_removed": "number of units removed at random"},
         lambda count: np.arange(1.0, count + 1),
-        "squared error of the foretold change",
-        "How well is the effect of a removal foretold?",
+        "squared error of the predicted change",
+        "How well is the effect of a removal predicted?",
         "medians over examples, log scale, lower is better · bands: 95 % of resampled medians",
         log=True,
     )

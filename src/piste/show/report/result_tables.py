@@ -17,7 +17,6 @@ from piste.evaluation.bootstrap import differences, summary
 from piste.evaluation.results import Difference, Results
 from piste.show import metric_labels
 from piste.show.report.standings import (
-    COSTS,
     Standing,
     Summary,
     number_with_bounds,
@@ -64,7 +63,8 @@ class _Sheet:
         return [method for method in self.results.methods if method in there]
 
     def title(self, figure: str) -> str:
-        return metric_labels.title(figure) + _SIGNS[self.results.figures[figure].better]
+        found = self.results.figures[figure]
+        return found.title + _SIGNS[found.better]
 
     def cell(self, method: str, figure: str) -> _Cell:
         one, stand = self.found.get((method, figure)), self._stands[figure]
@@ -83,7 +83,7 @@ class _Sheet:
         return [
             (one, _words(self.results, one))
             for figure in self.figures
-            if figure not in COSTS
+            if self.results.figures[figure].role != "cost"
             for one in differences(self.results, figure, against)
             if one.interval.examples
         ]
@@ -215,7 +215,7 @@ def to_markdown(results: Results, path: str | Path | None = None) -> str:
         lines += _grid(["figure", "method", "difference", "verdict"], rows)
     remarks = [f"- {_escape(line)}" for line in sheet.remarks()]
     meanings = [
-        f"- **{_escape(metric_labels.title(name))}**: {_escape(results.figures[name].about)}"
+        f"- **{_escape(results.figures[name].title)}**: {_escape(results.figures[name].about)}"
         for name in sheet.figures
     ]
     for title, listed in (("Remarks", remarks), ("What the figures mean", meanings)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,10 +13,7 @@ from piste.show.method_colours import family
 
 Summary = dict[tuple[str, str], Interval]
 
-MAIN = ("aopc", "insertion", "r2_all", "mse_few")
-"""The figures a verdict is made of, where they were measured."""
-COSTS = ("seconds", "calls")
-_BY_SIZE = re.compile(r"mse_\d+")
+_RANKS = {"main": 0, "other": 1, "cost": 2}
 _MOST_MAIN = 4
 
 
@@ -38,26 +34,19 @@ class Standing:
 
 
 def table_figures(results: Results) -> list[str]:
-    """The figures that deserve a column, the main ones first and the costs last.
-
-    The errors by number of removed units have none: they are a curve.
-    """
-    names = [name for name in results.figures if not _BY_SIZE.fullmatch(name)]
-    ranks = {name: place - len(MAIN) for place, name in enumerate(MAIN)} | dict.fromkeys(COSTS, 1)
-    return sorted(names, key=lambda name: ranks.get(name, 0))
+    """The figures that deserve a column, the main ones first and the costs last."""
+    roles = {name: figure.role for name, figure in results.figures.items()}
+    shown = [name for name, role in roles.items() if role != "detail"]
+    return sorted(shown, key=lambda name: _RANKS[roles[name]])
 
 
 def main_figures(results: Results, found: Summary) -> list[str]:
     """The figures a verdict is made of: the usual ones, or else the first that have a direction."""
     there = {figure for _, figure in found}
-    usual = [name for name in MAIN if name in there and name in results.figures]
-    if usual:
-        return usual
-    return [
-        name
-        for name in table_figures(results)
-        if name in there and name not in COSTS and results.figures[name].better != "neither"
-    ][:_MOST_MAIN]
+    roles = {n: results.figures[n].role for n in table_figures(results) if n in there}
+    main = [name for name, role in roles.items() if role == "main"]
+    other = [name for name, role in roles.items() if role == "other" and sign(results, name)]
+    return main or other[:_MOST_MAIN]
 
 
 def sign(results: Results, figure: str) -> int:
@@ -145,8 +134,7 @@ def sentences(results: Results, found: Summary, standings: Sequence[Standing]) -
     for one in standings:
         interval = found[one.best, one.figure]
         number = number_with_bounds(interval, places(found, one.figure))
-        skill = _skill(results, one.figure)
-        name = metric_labels.title(one.figure)
+        skill, name = results.figures[one.figure].skill, results.figures[one.figure].title
         if not one.level and not one.behind:
             lines.append(f"{one.best} has a {name} of {number}; nothing to compare it with.")
         elif not one.level:
@@ -181,7 +169,7 @@ def _no_better_than_controls(
         if named:
             does = "doesn't" if len(named) == 1 else "don't"
             lines.append(
-                f"By {metric_labels.title(one.figure)}, {listing(named)} {does} clearly beat the "
+                f"By {results.figures[one.figure].title}, {listing(named)} {does} clearly beat the "
                 f"control{'s' if len(controls) > 1 else ''} {listing(controls)}."
             )
     return lines
@@ -216,11 +204,4 @@ def places(found: Summary, figure: str) -> metric_labels.Places:
     """How the averages of a figure are written, so that they can be told apart."""
     return metric_labels.places(
         figure, [one.centre for (_, name), one in found.items() if name == figure]
-    )
-
-
-def _skill(results: Results, figure: str) -> str:
-    known = metric_labels.MEASURES.get(figure)
-    return (
-        known.skill if known else f"{metric_labels.title(figure)} ({results.figures[figure].about})"
     )
