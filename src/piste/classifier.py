@@ -117,6 +117,13 @@ class Classifier(ABC):
         """A text that is another one if answers might be; None if that can't be known."""
         return None
 
+    def __repr__(self) -> str:
+        made = self.calibration
+        labels = ", ".join(self.labels[:4]) + (" …" if len(self.labels) > 4 else "")
+        said = f"<{type(self).__name__} {self.name}: {labels or 'labels not known yet'}"
+        tried = f"; calibrated by {made.batches} batches in {made.seconds:.2f} s"
+        return said + (tried if made.batches else "") + ">"
+
     def describe(self) -> dict[str, object]:
         """What the result should remember of this classifier."""
         return {"name": self.name}

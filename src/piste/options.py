@@ -64,6 +64,15 @@ def separated(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     return shared, {name: value for name, value in given.items() if name not in DEFAULTS}
 
 
+def checked(given: Options, what: str) -> Options:
+    """Shared options as they are; others are refused. ``what`` was given them."""
+    for name in given:
+        if name not in DEFAULTS:
+            raise PisteError(f"{what} has no option {name!r}: it has {', '.join(DEFAULTS)}.")
+    check_seed(given.get("seed", 0))
+    return given
+
+
 def check_seed(seed: object) -> None:
     """Refuse what is no seed."""
     whole = hasattr(seed, "__index__") and not isinstance(seed, bool)

@@ -247,7 +247,6 @@ class ImageClassifier(PictureClassifier):
             "dtype": str(next(self.model.parameters()).dtype).removeprefix("torch."),
             "device": str(self.device),
             "runtime": "torch",
-            "calibration_batches": self.calibration.batches,
         }
 
 

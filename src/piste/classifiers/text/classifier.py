@@ -207,7 +207,6 @@ class TextClassifier(TokenClassifier):
             "device": str(self.device),
             "batching": layout.name if layout else "unknown",
             "runtime": self._backend.name,
-            "calibration_batches": self.calibration.batches,
             **self._backend.found(),
         }
 

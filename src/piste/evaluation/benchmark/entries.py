@@ -10,6 +10,7 @@ from typing import Any
 from piste.errors import PisteError
 from piste.evaluation.option_syntax import read_options, split_names, written
 from piste.methods import make, options_of
+from piste.options import Samples
 from piste.validation import check_count
 
 _FORM = re.compile(r"(?P<method>\w+)(?:\[(?P<options>[^\[\]]*)\])?(?::(?P<score>\w+))?")
@@ -32,7 +33,7 @@ class Entry:
 
 def make_entries(
     names: str | Iterable[str],
-    samples: int | None = None,
+    samples: Samples = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Entry, ...]:
     """Entries by name: ``slalom``, ``slalom:value``, ``slalom[form=paper]``, or both.
@@ -43,7 +44,7 @@ def make_entries(
     >>> make_entries(["slalom[form=paper]:value"], samples=200)[0].options
     {'samples': 200, 'form': 'paper'}
     """
-    if samples is not None:
+    if samples not in (None, "auto"):
         check_count("samples", samples)
     listed = split_names(names) if isinstance(names, str) else list(names)
     if not listed:
@@ -62,7 +63,7 @@ def check_once(entries: Sequence[Entry]) -> None:
             raise PisteError(f"The method {label!r} was given twice: name every method once.")
 
 
-def _entry(name: str, samples: int | None, options: Mapping[str, Mapping[str, Any]]) -> Entry:
+def _entry(name: str, samples: Samples, options: Mapping[str, Mapping[str, Any]]) -> Entry:
     found = _FORM.fullmatch(name) if isinstance(name, str) else None
     if found is None:
         raise PisteError(

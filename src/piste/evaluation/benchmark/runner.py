@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from piste.classifiers import Classifier, load
 from piste.data.examples import DataOption, Example, as_examples
-from piste.engine import CacheOption, ProgressOption, opened
+from piste.engine import ProgressOption, opened
 from piste.errors import PisteError
 from piste.evaluation.benchmark.entries import make_entries
 from piste.evaluation.benchmark.example_progress import ExampleProgress
@@ -21,7 +21,10 @@ from piste.evaluation.benchmark.run_store import Plan, RowStore
 from piste.evaluation.metrics import MetricOption
 from piste.evaluation.results import Results, Row
 from piste.methods import METHODS
-from piste.subject import LongChoice, Removal, UnitChoice
+from piste.options import DEFAULTS, Options, checked
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 DEFAULT_METRICS = ("deletion", "insertion", "fidelity")
 EXPLANATIONS = "explanations"
@@ -40,19 +43,14 @@ def evaluate(
     methods: str | Iterable[str] | None = None,
     metrics: MetricOption | Iterable[MetricOption] = DEFAULT_METRICS,
     examples: int | None = 50,
-    samples: int | None = None,
-    seed: int = 0,
-    units: UnitChoice = None,
-    removal: Removal = "delete",
-    long: LongChoice = "truncate",
     options: Mapping[str, Mapping[str, Any]] | None = None,
     folder: str | Path | None = None,
     progress: ProgressOption = None,
-    cache: CacheOption = None,
     reference: str | None = None,
     save_explanations: bool = False,
     labelled: Sequence[Example] | None = None,
     about: Mapping[str, Any] | None = None,
+    **shared: Unpack[Options],
 ) -> Results:
     """Explain the same examples by all methods, and ask the classifier how faithful they are.
 
@@ -62,7 +60,9 @@ def evaluate(
     option gets the same ``samples``. A metric is a name of :data:`~piste.evaluation.METRICS`,
     ``name[option=value]`` or an instance; those that need labels are fitted to the ``labelled``
     texts (the data, if none are given). Methods are compared with the ``reference``. ``about`` is
-    kept with the results.
+    kept with the results. Further options (``units``, ``samples``, ``seed`` …) are those of
+    :func:`piste.explain`; a long text is truncated unless ``long`` says otherwise, and it is
+    always the predicted class that is explained.
 
     With a ``folder``, rows are stored after every example, and the same call goes on where it was
     stopped; a larger number of examples goes on, too. A method that refuses an example gives a row
@@ -75,11 +75,15 @@ def evaluate(
     {'0': 1.0, '1': 1.0}
     """
     loaded = load(classifier)
-    loaded.check_choices(units, long, removal)
+    asking: Options = {**DEFAULTS, "long": "truncate", **checked(shared, "evaluate")}
+    if asking["target"] is not None:
+        raise PisteError("evaluate explains the predicted class: leave target out.")
+    samples, seed, cache = asking["samples"], asking["seed"], asking["cache"]
+    how = {"units": asking["units"], "removal": asking["removal"], "long": asking["long"]}
+    loaded.check_choices(asking["units"], asking["long"], asking["removal"])
     entries = make_entries(usual_methods() if methods is None else methods, samples, options)
     everything = as_examples(data, None, seed)
     chosen = as_examples(everything, examples, seed)
-    how = {"units": units, "removal": removal, "long": long}
     _get_acquainted(loaded, chosen, how)
     known = everything if labelled is None else labelled
     measured = make_metric_set(metrics, loaded, lambda: known)
