@@ -31,6 +31,7 @@ def same(first: Explanation, second: Explanation) -> None:
     )
     for name in first.scores:
         np.testing.assert_array_equal(first.scores[name], second.scores[name])
+    for name in (*first.errors, *second.errors):
         np.testing.assert_array_equal(first.errors[name], second.errors[name])
     np.testing.assert_array_equal(first.predict([0, 1]), second.predict([0, 1]))
     assert first.fidelity.r2 == second.fidelity.r2 or np.isnan(second.fidelity.r2)
@@ -72,7 +73,7 @@ def test_json_is_valid_for_everyone(explanation: Explanation) -> None:
 
 
 def test_a_result_of_format_1_is_read_and_predicts_as_it_did() -> None:
-    e = piste.read(Path(__file__).parent / "data" / "explanation-format-1.json")
+    e = piste.read(Path(__file__).parent / "explanation-format-1.json")
     assert (e.ranking, e.mixing) == ("linear", None)
     expected = {(0, 1): -0.7676873258, (1, 6): 0.2189596870, (): 0.0600613619}
     for keep, answer in expected.items():

@@ -21,9 +21,8 @@ from PIL import Image
 
 from piste.classifiers import Classifier, load
 from piste.classifiers.base import check_text
-from piste.comparison import Comparison, compared, explanations, removals
+from piste.comparison import Comparison, compare_steps
 from piste.errors import PisteError
-from piste.explanation import Explanation
 from piste.image import Picture
 from piste.serve import schemas
 from piste.serve.http_errors import MissingError, TooLargeError
@@ -199,33 +198,11 @@ class House:
                         f"{self.limits.units:,} are explained here: shorten it, or cut it into "
                         "larger ones."
                     )
-                found: dict[str, Explanation] = {}
-                skipped: dict[str, str] = {}
-                for method in request.methods:
-                    job.begin(method)
-                    try:
-                        found |= dict(
-                            explanations(  # type: ignore[arg-type]  # those asked for raise
-                                classifier, given, [method], target=request.target,
-                                samples=request.samples, seed=request.seed, progress=progress,
-                                **how,
-                            )
-                        )  # fmt: skip
-                    except PisteError as problem:
-                        skipped[method] = str(problem)
-                if not found:
-                    raise PisteError(next(iter(skipped.values())))
-                if len(found) > 1:
-                    job.begin("removing units to see who is right")
-                    return compared(
-                        classifier, found, skipped, seed=request.seed, progress=progress
-                    )
-                job.begin("removing units to see if it is right")
-                [e] = found.values()
-                tried = removals(e, request.seed, alone=3)
-                return Comparison(
-                    found, {}, skipped, tuple(check(classifier, e, tried, progress=progress))
-                )
+                return compare_steps(
+                    classifier, given, request.methods, skips=lambda method: True,
+                    judged=len(request.methods) > 1, on_step=job.begin, progress=progress,
+                    target=request.target, samples=request.samples, seed=request.seed, **how,
+                )  # fmt: skip
 
         return work
 

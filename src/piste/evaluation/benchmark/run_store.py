@@ -122,7 +122,7 @@ def read_results(folder: str | Path) -> Results:
     >>> read_results(folder).examples
     ('0', '1')
     """
-    path = Path(folder)
+    path = Path(folder).parent if Path(folder).name == RUN else Path(folder)
     if not (path / RUN).is_file():
         raise PisteError(f"There is no run in {str(folder)!r}: {RUN} is missing.")
     plan = Plan.from_json(_text(path / RUN), path / RUN)
