@@ -19,11 +19,24 @@ from piste.serve import create_app, document_query
 from piste.serve.document_query import Wanted
 from piste.serve.result_sources import open_results
 from piste.show.html import explanation_html
+from piste.show.report import evaluation_html
 from tests.serve import results_made as made
 
-KINDS = ("corpus", "vocabulary", "concepts", "explanation")
+NAMES = (
+    "some run", "words.parquet", "concepts.json", "one.json", "several.json", "measured",
+    "results.json",
+)  # fmt: skip
+KINDS = (
+    "corpus", "vocabulary", "concepts", "explanation", "comparison", "evaluation", "evaluation",
+)  # fmt: skip
 GONE = "The files of this run can't be read any more: start the server again."
-VIEWS = ("0/words", "0/documents/1", "1/view", "1/words", "2/view", "3/view")
+VIEWS = (
+    "0/words",
+    "0/documents/1",
+    "1/view",
+    "1/words",
+    *(f"{number}/view" for number in range(2, 7)),
+)
 
 
 def client_of(model: Any, *results: Path) -> TestClient:
@@ -41,13 +54,14 @@ def base(tmp_path_factory: pytest.TempPathFactory, reviews: Any) -> Path:
     made.make_vocabulary(folder / "words.parquet", reviews)
     made.make_concepts(folder / "concepts.json")
     made.make_explanation(folder / "one.json", reviews)
+    made.make_comparison(folder / "several.json", reviews)
+    made.make_evaluation(folder / "measured", reviews).to_json(folder / "results.json")
     return folder
 
 
 @pytest.fixture(scope="module")
 def client(base: Path, reviews: Any) -> TestClient:
-    names = ("some run", "words.parquet", "concepts.json", "one.json")
-    return client_of(reviews, *(base / name for name in names))
+    return client_of(reviews, *(base / name for name in NAMES))
 
 
 def found(client: TestClient, **query: Any) -> dict[str, Any]:
@@ -63,9 +77,9 @@ def numbers(client: TestClient, **query: Any) -> list[int]:
 def test_results_are_listed_by_name_and_kind(client: TestClient) -> None:
     listed = client.get("/api/results").json()
     assert [one["kind"] for one in listed] == list(KINDS)
-    assert [one["number"] for one in listed] == [0, 1, 2, 3]
+    assert [one["number"] for one in listed] == list(range(len(KINDS)))
     names = [one["name"] for one in listed]
-    assert names == ["some run", "words.parquet", "concepts.json", "one.json"]
+    assert names == list(NAMES)
     assert listed[0]["about"] == "6 documents, by slalom, of mine"
     assert client.get("/api/models").json()["results"] == names
 
@@ -202,8 +216,10 @@ def test_what_is_out_of_bounds_is_refused(client: TestClient, query: dict[str, A
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("4/view", 404),
+        ("7/view", 404),
+        ("7/documents", 404),
         ("4/documents", 404),
+        ("5/words", 404),
         ("0/view", 404),
         ("0/documents/2", 404),  # refused in the run
         ("0/documents/99", 404),
@@ -233,6 +249,37 @@ def test_a_document_is_shown_as_its_page_shows_it(client: TestClient, base: Path
     shown = client.get("/api/results/0/documents/1").json()["html"]
     assert "Document 1" in shown
     assert escape("<b>b</b>") in shown
+
+
+def test_a_comparison_is_shown_as_its_page_shows_it(client: TestClient, base: Path) -> None:
+    comparison = piste.read(base / "several.json")
+    view = client.get("/api/results/4/view").json()
+    page = comparison.to_html()
+    assert view["html"].count("data-u=") == page.count("data-u=")
+    assert f"<title>{escape(view['title'])} · Piste</title>" in page
+    for name in ("slalom", "occlusion"):
+        assert f"<h3>{name}" in view["html"]
+    assert "others.txt" in view["html"]  # why a method was left out
+
+
+def test_an_evaluation_is_shown_as_its_report(client: TestClient, base: Path) -> None:
+    results = piste.read(base / "measured")
+    for number in (5, 6):
+        view = client.get(f"/api/results/{number}/view").json()
+        assert view["title"] == evaluation_html.view(results).title
+        assert "Evaluation of" in view["html"]
+        for method in results.methods:
+            assert method in view["html"]
+    assert client.get("/api/results").json()[5]["about"] == "2 methods on 2 examples"
+
+
+def test_an_unfinished_evaluation_is_shown(base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base / "measured", tmp_path / "run")
+    rows = (tmp_path / "run" / "rows.jsonl").read_text(encoding="utf-8").splitlines(True)
+    for kept in (rows[:3], []):
+        (tmp_path / "run" / "rows.jsonl").write_text("".join(kept), encoding="utf-8")
+        [opened] = open_results([tmp_path / "run"])
+        assert opened.about == f"2 methods on {len(kept) // 2} examples"
 
 
 @pytest.mark.parametrize("path", VIEWS)

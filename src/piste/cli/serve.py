@@ -20,8 +20,8 @@ def serve(
     results: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Results to browse: the folder of a corpus run, a vocabulary, a concept report, "
-            "or an explanation; may be given repeatedly."
+            help="Results to browse: the folder of a corpus run or of an evaluation, a vocabulary, "
+            "a concept report, a comparison or an explanation; may be given repeatedly."
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",

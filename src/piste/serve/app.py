@@ -195,7 +195,7 @@ def _add_explanations(app: FastAPI, house: House) -> None:
     @app.get("/api/explanations/{job}/view", responses=refusals(404, 409))
     def view(job: str) -> schemas.ViewAnswer:
         """What the page shows of it."""
-        return result_views.answered(result_views.of(jobs.finished(job), live=True))
+        return result_views.view_answer(result_views.comparison_view(jobs.finished(job), live=True))
 
     @app.post(
         "/api/explanations/{job}/removals",
@@ -223,7 +223,7 @@ def _add_explanations(app: FastAPI, house: House) -> None:
         """The explanation as a standalone page, a picture, or JSON."""
         comparison = jobs.finished(job)
         with exports.short():
-            content, media = result_views.exported(comparison, kind)
+            content, media = result_views.export_file(comparison, kind)
         # The page's own policy allows its own script; it must not act as a page of this server.
         own = {"content-security-policy": "sandbox; default-src 'none'"} if kind == "html" else {}
         name = f'attachment; filename="explanation.{kind}"'

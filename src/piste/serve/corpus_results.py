@@ -19,7 +19,7 @@ from piste.serve.document_query import Facts, Wanted
 from piste.serve.http_errors import BusyError, MissingError
 from piste.serve.path_redaction import pathless
 from piste.serve.result_schemas import DocumentRow, Documents, ResultKind
-from piste.serve.result_views import answered
+from piste.serve.result_views import view_answer
 from piste.serve.schemas import ViewAnswer
 from piste.show import wording
 from piste.show.html import explanation_html, words_html
@@ -78,7 +78,7 @@ class Run:
             e = explanation(self._folder, number)
         e = replace(e, settings=pathless(e.settings), classifier=pathless(e.classifier))
         shown = explanation_html.view(e)
-        return answered(replace(shown, body=f"{_header(row)}\n{shown.body}"))
+        return view_answer(replace(shown, body=f"{_header(row)}\n{shown.body}"))
 
     def words(self) -> ViewAnswer:
         """What the words of all documents do."""
@@ -87,7 +87,7 @@ class Run:
 
     def _words(self) -> ViewAnswer:
         name = read_manifest(self._folder)["classifier"]["name"]
-        return answered(words_html.of_run(self._folder, model=pathless(str(name))))
+        return view_answer(words_html.of_run(self._folder, model=pathless(str(name))))
 
     def _facts(self) -> Facts:
         def find() -> Facts:

@@ -43,7 +43,7 @@ def add_results(app: FastAPI, results: Sequence[Result]) -> list[str]:
 
     @app.get("/api/results/{result}/view", responses=refusals(404))
     def view(result: Number) -> ViewAnswer:
-        """What the page shows of a vocabulary, a concept report or an explanation."""
+        """What the page shows of any result but a corpus run."""
         found = get(result)
         if not isinstance(found, Stored):
             raise MissingError(f"Result {result} is a corpus run: ask for its documents or words.")

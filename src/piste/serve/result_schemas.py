@@ -6,7 +6,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-ResultKind: TypeAlias = Literal["corpus", "vocabulary", "concepts", "explanation"]
+ResultKind: TypeAlias = Literal[
+    "corpus", "vocabulary", "concepts", "explanation", "comparison", "evaluation"
+]
 Sort: TypeAlias = Literal[
     "document", "predicted", "probability", "r2", "units", "surprise"
 ]  # names of columns of the query in run_documents: visitors can sort by nothing else
