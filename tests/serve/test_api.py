@@ -24,9 +24,9 @@ from piste.data import storage
 from piste.explanation import Explanation
 from piste.methods import METHODS
 from piste.serve import Limits, create_app
-from piste.serve.offered_methods import PAPER
+from piste.serve.available_methods import PAPER
 from piste.zoo.clothes import draw_clothes
-from tests.serve.asking import PATIENCE, ended, events, explained, wait_for
+from tests.serve.asking import TIMEOUT, ended, events, explained, wait_for
 
 TEXT = "A slow start, but a wonderful ending."
 MODEL, GPT, FASHION = "piste:reviews", "piste:reviews-gpt", "piste:fashion"
@@ -516,6 +516,6 @@ def test_streams_do_not_hold_threads(client):
     assert client.get("/api/models").status_code == 200
     assert client.delete(f"/api/explanations/{job}").status_code == 200
     for follower in followers:
-        follower.join(PATIENCE)
+        follower.join(TIMEOUT)
     assert len(ends) == 60
     assert set(ends) <= {"cancelled", "done"}

@@ -16,7 +16,7 @@ import piste
 from piste import PisteError, corpus
 from piste.corpus.sql import connected
 from piste.serve import create_app, document_query
-from piste.serve.document_query import Wanted
+from piste.serve.document_query import DocumentQuery
 from piste.serve.result_sources import open_results
 from piste.show.html import explanation_html
 from piste.show.report import evaluation_html
@@ -112,7 +112,7 @@ def test_rows_are_those_of_the_run(client: TestClient, base: Path) -> None:
 def test_numbers_of_classes_are_labels_where_the_column_says_so(base: Path, tmp_path: Path) -> None:
     known = facts_of(base)
     assert "column label" in known.surprise
-    named = document_query.page(base / "some run", known, Wanted(sort="document"))
+    named = document_query.page(base / "some run", known, DocumentQuery(sort="document"))
     rows = [{**row, "label": int(row["label"] == "positive")} for row in made.ROWS]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     columns = corpus.Columns(keep=("to<pic>", "label"))
@@ -123,7 +123,7 @@ def test_numbers_of_classes_are_labels_where_the_column_says_so(base: Path, tmp_
     with connected(tmp_path / "run") as connection:
         numbered = document_query.facts(connection)
     assert (numbered.truth, numbered.numbered) == ("label", True)
-    again = document_query.page(tmp_path / "run", numbered, Wanted(sort="document"))
+    again = document_query.page(tmp_path / "run", numbered, DocumentQuery(sort="document"))
     for one, other in zip(named.rows, again.rows, strict=True):
         assert (one.truth, one.agrees) == (other.truth, other.agrees)
         assert one.surprise == pytest.approx(other.surprise, abs=1e-5)
@@ -137,7 +137,7 @@ def facts_of(base: Path) -> document_query.Facts:
 def test_without_labels_the_unsure_and_the_poor_surprise(base: Path) -> None:
     known = replace(facts_of(base), truth=None)
     assert "how unsure the model is" in known.surprise
-    rows = document_query.page(base / "some run", known, Wanted()).rows
+    rows = document_query.page(base / "some run", known, DocumentQuery()).rows
     assert all(row.agrees is None and row.truth is None for row in rows)
     by_chance = sorted(rows, key=lambda row: -(row.probability or 0))
     by_fit = sorted(rows, key=lambda row: -2.0 if row.r2 is None else -row.r2)

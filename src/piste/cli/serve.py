@@ -30,12 +30,12 @@ def serve(
         str | None,
         typer.Option(
             envvar="PISTE_TOKEN",
-            help="What visitors must know; needed if other machines can reach the address.",
+            help="What clients must send; needed if other machines can reach the address.",
         ),
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(help="Another name by which visitors call this machine; repeatedly."),
+        typer.Option(help="Another name of this machine; may be given repeatedly."),
     ] = None,
     seconds: Annotated[float, typer.Option(help="How long one explanation may take.")] = 120.0,
     runtime: common.Runtime = "torch",

@@ -13,8 +13,8 @@ from piste.errors import PisteError
 from piste.evaluation.results import Results
 from piste.explanation import Explanation
 from piste.readers import READERS, kind_of
-from piste.serve.corpus_results import Run
-from piste.serve.path_redaction import pathless
+from piste.serve.corpus_results import CorpusRun
+from piste.serve.path_redaction import redact_paths
 from piste.serve.result_schemas import ResultKind
 from piste.serve.result_views import comparison_view, view_answer
 from piste.serve.schemas import ViewAnswer
@@ -31,7 +31,7 @@ _PRIVATE = ("command", "data_file")
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredResult:
     """A result whose view is made once, when the server starts."""
 
     name: str
@@ -40,7 +40,7 @@ class Stored:
     answer: ViewAnswer
 
 
-Result: TypeAlias = Stored | Run
+Result: TypeAlias = StoredResult | CorpusRun
 
 
 def open_results(paths: Sequence[str | Path]) -> list[Result]:
@@ -54,7 +54,7 @@ def _opened(path: Path) -> Result:
     try:
         kind = kind_of(path)
         if kind == "corpus":
-            return Run(path)
+            return CorpusRun(path)
         if kind not in VIEWERS:
             raise PisteError(f"{str(path)!r} can't be browsed: expected {KNOWN}.")
         shown, about, view = VIEWERS[kind](READERS[kind](path))
@@ -62,21 +62,21 @@ def _opened(path: Path) -> Result:
         raise
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
         raise PisteError(f"{str(path)!r} can't be browsed: expected {KNOWN}.") from problem
-    return Stored(path.resolve().name, shown, about, view_answer(view))
+    return StoredResult(path.resolve().name, shown, about, view_answer(view))
 
 
 Shown: TypeAlias = tuple[ResultKind, str, page_shell.View]
 
 
 def _vocabulary(found: Vocabulary) -> Shown:
-    found = replace(found, about=pathless(found.about))
+    found = replace(found, about=redact_paths(found.about))
     about = f"{len(found):,} words of {found.about['documents']:,} documents"
     return "vocabulary", about, words_html.of_vocabulary(found)
 
 
 def _concepts(report: ConceptReport) -> Shown:
-    own = {name: pathless(getattr(report, name)) for name in ("settings", "classifier")}
-    report = replace(report, notes=pathless(report.notes), **own)
+    own = {name: redact_paths(getattr(report, name)) for name in ("settings", "classifier")}
+    report = replace(report, notes=redact_paths(report.notes), **own)
     about = f"{len(report.concepts):,} concepts in {report.classifier.get('name')}"
     return "concepts", about, concept_html.view(report)
 
@@ -89,7 +89,7 @@ def _explanation(e: Explanation) -> Shown:
 
 def _comparison(found: Comparison) -> Shown:
     explanations = {name: _without_paths(e) for name, e in found.explanations.items()}
-    found = replace(found, explanations=explanations, skipped=pathless(found.skipped))
+    found = replace(found, explanations=explanations, skipped=redact_paths(found.skipped))
     first = next(iter(explanations.values()))
     model = first.classifier.get("name") or "a model"
     many = len(explanations)
@@ -100,15 +100,16 @@ def _comparison(found: Comparison) -> Shown:
 def _evaluation(results: Results) -> Shown:
     settings = {name: one for name, one in results.settings.items() if name not in _PRIVATE}
     rows = tuple(
-        replace(row, problem=pathless(row.problem), note=pathless(row.note)) for row in results.rows
+        replace(row, problem=redact_paths(row.problem), note=redact_paths(row.note))
+        for row in results.rows
     )
-    results = replace(results, rows=rows, settings=pathless(settings))
+    results = replace(results, rows=rows, settings=redact_paths(settings))
     about = f"{len(results.methods):,} methods on {len(results.examples):,} examples"
     return "evaluation", about, evaluation_html.view(results)
 
 
 def _without_paths(e: Explanation) -> Explanation:
-    return replace(e, settings=pathless(e.settings), classifier=pathless(e.classifier))
+    return replace(e, settings=redact_paths(e.settings), classifier=redact_paths(e.classifier))
 
 
 VIEWERS: Mapping[str, Callable[[Any], Shown]] = {
