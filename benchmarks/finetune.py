@@ -10,23 +10,49 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 from dataclasses import fields
 from pathlib import Path
 
 import pandas
 
+from piste.errors import PisteError
 from studies.finetuning import Training, accuracy, fine_tune
 from studies.reviews import balanced
 
 
-def _test_split(data: Path) -> str:
-    """The split "test", or "validation" if there is none."""
+def choose_test_split(data: Path, wanted: str | None = None) -> str:
+    """The split that accuracy is measured on, or an error that names those that are there.
+
+    Without ``wanted`` it is "test", "validation", or the only one besides "train".
+    """
     splits = pandas.read_parquet(data, columns=["split"])["split"]
-    return "test" if (splits == "test").any() else "validation"
+    there = sorted(splits.dropna().astype(str).unique())
+    others = [name for name in there if name != "train"]
+    for name in (wanted,) if wanted is not None else ("test", "validation"):
+        if name in there:
+            return name
+    if wanted is None and len(others) == 1:
+        return others[0]
+    expected = "test or validation" if wanted is None else repr(wanted)
+    raise PisteError(
+        f"{data.name} has the splits {', '.join(there) or 'none'}, expected {expected}: choose one "
+        "by --test."
+    )
 
 
 def main() -> None:
     """Fine-tune, say the accuracy, write the model."""
+    options = _parser().parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        _run(options)
+    except PisteError as problem:
+        print(problem, file=sys.stderr)
+        raise SystemExit(2) from problem
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, required=True, help="folder of the encoder")
     parser.add_argument("--data", type=Path, required=True)
@@ -37,10 +63,13 @@ def main() -> None:
     for setting in fields(Training):
         kind = type(setting.default)
         parser.add_argument(f"--{setting.name}", type=kind, default=setting.default)
-    options = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    split = choose_test_split(options.data, options.test)
     training = balanced(options.data, "train", options.limit, options.seed)
-    test = balanced(options.data, options.test or _test_split(options.data), 4000, options.seed)
+    test = balanced(options.data, split, 4000, options.seed)
     settings = {setting.name: getattr(options, setting.name) for setting in fields(Training)}
     names = options.labels.split(",")
     classifier = fine_tune(options.weights, training, names, options.out, **settings)

@@ -1,11 +1,11 @@
-"""The server under load: how long visitors wait, what goes wrong, and whether memory grows.
+"""The server under load: how long clients wait, what goes wrong, and whether memory grows.
 
     python -m benchmarks.serve [--users 20] [--seconds 60] [--model piste:reviews] [--port 0]
 
-A server of its own process, and visitors who all come at once. Each asks for an explanation of a
+A server of its own process, and clients who all come at once. Each asks for an explanation of a
 text nobody asked about before, follows its events, opens the view, and removes three words one
 after the other; then comes the next text, until the time is over. Explanations are made one at a
-time, so with N visitors each waits for about N of them. Visitors and server share the machine.
+time, so with N clients each waits for about N of them. Clients and server share the machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Answer = TypeVar("Answer")
 
 
 class Visits:
-    """What visitors met, noted by many threads."""
+    """What clients met, noted by many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -113,7 +113,7 @@ def asked(client: httpx.Client, method: str, path: str, body: Any = None) -> Non
 
 
 def visit(address: str, seed: int, end: float, visits: Visits) -> None:
-    """One visitor, until the time is over."""
+    """One client, until the time is over."""
     rng = random.Random(seed)
     with httpx.Client(base_url=address, timeout=180) as client:
         while time.monotonic() < end:
@@ -159,16 +159,16 @@ def main() -> None:
         httpx.get(address, timeout=60).raise_for_status()
         memory["at the start"] = resident(process)
         end = time.monotonic() + chosen.seconds
-        visitors = [
+        clients = [
             threading.Thread(target=visit, args=(address, seed, end, visits))
             for seed in range(chosen.users)
         ]
-        for visitor in visitors:
-            visitor.start()
+        for client in clients:
+            client.start()
         time.sleep(min(EARLY, chosen.seconds))
         memory[f"after {EARLY:g} s"] = resident(process)
-        for visitor in visitors:
-            visitor.join()
+        for client in clients:
+            client.join()
         memory["at the end"] = resident(process)
     report(visits, memory)
 

@@ -14,7 +14,7 @@ ROOT = Path(piste.__file__).parent
 LAYERS = (
     ("errors", "types"),
     ("validation", "threads", "registry"),
-    ("views", "slalom"),
+    ("views", "readers", "slalom"),
     ("image", "subject", "target", "surrogates", "classifier", "explanation", "held_out"),
     ("data",),
     ("engine",),

@@ -42,7 +42,7 @@ def test_what_is_not_there_or_broken_is_said(functions: Registry[Any]) -> None:
         functions["broken"]
     with pytest.raises(PisteError, match="needs a name of letters"):
         functions.register("two words", math.cos)
-    with pytest.raises(PisteError, match="There is a function 'root' already"):
+    with pytest.raises(PisteError, match="'root' is there already"):
         functions.register("root", math.cos)
 
 

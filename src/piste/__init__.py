@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from piste import concepts, corpus, evaluation, slalom
     from piste.classifiers import Classifier, load
     from piste.comparison import Comparison, compare
-    from piste.data.storage import read
     from piste.engine import AnswerCache
     from piste.errors import PisteError
     from piste.explanation import Explanation
     from piste.pipeline import explain
+    from piste.readers import read
     from piste.subject import Subject, Unit
     from piste.target import Target
     from piste.verification import Check, check
@@ -64,7 +64,7 @@ _HOMES = {
     "compare": "piste.comparison",
     "explain": "piste.pipeline",
     "load": "piste.classifiers",
-    "read": "piste.data.storage",
+    "read": "piste.readers",
 }
 
 

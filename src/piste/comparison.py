@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from piste.classifiers import load
+from piste.classifiers import Classifier, load
+from piste.data import storage
 from piste.engine import CacheOption, ProgressOption
 from piste.errors import PisteError
 from piste.evaluation.benchmark.entries import make_entries
@@ -19,17 +20,20 @@ from piste.evaluation.judging import judge
 from piste.evaluation.metrics import figures_of, make
 from piste.explanation import Explanation
 from piste.methods import METHODS
+from piste.options import Options, Samples, checked
 from piste.pipeline import explain
-from piste.subject import Given, LongChoice, Removal, UnitChoice
-from piste.target import TargetChoice
+from piste.subject import Given
+from piste.verification import Check, check
 from piste.views import VIEWS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
+    from typing_extensions import Unpack
 
-    from piste.verification import Check
-
+FORMAT = 1
+"""Version of the stored form; raised when a reader of older files needs to know."""
+_MARK = "piste_comparison"
 METRICS = ("fidelity", "deletion")
 VERDICTS = {
     name: figure
@@ -37,8 +41,8 @@ VERDICTS = {
     if figure.role in ("main", "cost")
 }
 """What is said of every method: the main figures of these metrics, and what it cost."""
-MOST_ALONE, MOST_TOGETHER = 60, 10
-"""Units that are removed one by one, and sets of them, to see who predicts it."""
+MOST_ALONE, FEW_ALONE, MOST_TOGETHER = 60, 3, 10
+"""Units that are removed one by one (few where nothing is judged), and sets of them."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +65,14 @@ class Comparison:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """All explanations and verdicts as JSON, also written to ``path`` if given."""
-        from piste.data import storage
-
         data = {
+            _MARK: FORMAT,
             "verdicts": {
                 name: {figure: storage.numbers(value) for figure, value in verdict.items()}
                 for name, verdict in self.verdicts.items()
             },
             "skipped": dict(self.skipped),
-            "checks": [asdict(replace(one, expected=dict(one.expected))) for one in self.checks],
+            "checks": [one.to_dict() for one in self.checks],
             "explanations": {
                 name: json.loads(e.to_json()) for name, e in self.explanations.items()
             },
@@ -78,6 +81,30 @@ class Comparison:
         if path is not None:
             storage.write_text(path, text)
         return text
+
+    @staticmethod
+    def from_json(text: str) -> Comparison:
+        """The comparison that :meth:`to_json` wrote."""
+        data = json.loads(text)
+        found = data.get(_MARK) if isinstance(data, dict) else None
+        if found != FORMAT:
+            raise PisteError(
+                f"The comparison has the format {found!r}, expected {FORMAT}: update Piste, or "
+                "compare again."
+            )
+        explanations = {name: storage.from_dict(one) for name, one in data["explanations"].items()}
+        verdicts = {
+            name: MappingProxyType(
+                {figure: storage.number(value) for figure, value in verdict.items()}
+            )
+            for name, verdict in data["verdicts"].items()
+        }
+        return Comparison(
+            MappingProxyType(explanations),
+            MappingProxyType(verdicts),
+            dict(data["skipped"]),
+            tuple(Check.from_dict(one) for one in data["checks"]),
+        )
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A standalone page, also written to ``path`` if given; works offline."""
@@ -99,65 +126,31 @@ def compare(
     input: Given,
     methods: Sequence[str] | None = None,
     *,
-    target: TargetChoice = None,
-    units: UnitChoice = None,
-    samples: int | None = None,
-    seed: int = 0,
-    long: LongChoice = "error",
-    removal: Removal = "delete",
     progress: ProgressOption = None,
-    cache: CacheOption = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    **shared: Unpack[Options],
 ) -> Comparison:
     """Explain one input by several methods with the same budget, judged by the same questions.
 
     A method is a name, ``name:score`` or ``name[option=value]``. ``samples`` goes to every method
-    that has such an option; ``options`` holds further ones by method. Without ``methods`` some
+    that has such an option, and so do the other options of :func:`piste.explain` (``units``,
+    ``target``, ``seed`` …); ``options`` holds further ones by method. Without ``methods`` some
     usual ones are taken, and those that can't explain this classifier are skipped; a method that
     was asked for and can't is an error.
     """
-    loaded = load(classifier)
-    asking: dict[str, Any] = {"progress": progress, "cache": cache}
-    how: dict[str, Any] = {"units": units, "long": long, "removal": removal}
-    found: dict[str, Explanation] = {}
-    skipped: dict[str, str] = {}
-    for name, one in explanations(
-        loaded, input, methods, target=target, samples=samples, seed=seed, options=options,
-        **how, **asking,
-    ):  # fmt: skip
-        if isinstance(one, Explanation):
-            found[name] = one
-        else:
-            skipped[name] = str(one)
-    return compared(loaded, found, skipped, seed=seed, **asking)
 
+    def skips(method: str) -> bool:
+        return methods is None and METHODS[method].needs != "answers"
 
-def explanations(
-    classifier: Any,
-    input: Given,
-    methods: Sequence[str] | None,
-    *,
-    samples: int | None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    **how: Any,
-) -> Iterator[tuple[str, Explanation | PisteError]]:
-    """One explanation after the other, or why there is none; see :func:`compare`."""
-    if isinstance(methods, str):
-        raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
-    told: dict[str, Explanation] = {}
-    for entry in make_entries(methods or usual_methods(), samples, options):
-        try:
-            if entry.variant not in told:
-                told[entry.variant] = explain(
-                    classifier, input, method=entry.method, **how, **entry.options
-                )
-            one = told[entry.variant]
-            one.score(entry.score)  # refuses a score that isn't there
-            yield entry.label, replace(one, method=entry.label, ranking=entry.score or one.ranking)
-        except PisteError as problem:
-            if methods is not None or METHODS[entry.method].needs == "answers":
-                raise
-            yield entry.label, problem
+    return compare_steps(
+        load(classifier),
+        input,
+        usual_methods() if methods is None else methods,
+        skips=skips,
+        options=options,
+        progress=progress,
+        **checked(shared, "compare"),
+    )
 
 
 def usual_methods() -> list[str]:
@@ -165,29 +158,95 @@ def usual_methods() -> list[str]:
     return [name for name, method in METHODS.items() if method.compared]
 
 
-def compared(
-    classifier: Any,
-    found: Mapping[str, Explanation],
-    skipped: Mapping[str, str],
+def compare_steps(
+    classifier: Classifier,
+    input: Given,
+    methods: Sequence[str],
+    *,
+    skips: Callable[[str], bool],
+    judged: bool = True,
+    on_step: Callable[[str], None] = lambda step: None,
+    samples: Samples = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    seed: int = 0,
+    progress: ProgressOption = None,
+    cache: CacheOption = None,
+    **how: Any,
+) -> Comparison:
+    """The steps of :func:`compare` for a loaded classifier, as the page takes them too.
+
+    A method that fails is left out if ``skips(method)``, else its error is raised; so is the first
+    error where no method is left. ``on_step`` is called with the name of every step before it, and
+    stops the work if it raises. Without ``judged`` there are no verdicts and only a few checks.
+    """
+    if isinstance(methods, str):
+        raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
+    asking: dict[str, Any] = {"progress": progress, "cache": cache}
+    found: dict[str, Explanation] = {}
+    skipped: dict[str, str] = {}
+    told: dict[str, Explanation] = {}
+    for entry in make_entries(methods, samples, options):
+        on_step(entry.label)
+        try:
+            if entry.variant not in told:
+                told[entry.variant] = explain(
+                    classifier, input, method=entry.method, seed=seed, **asking, **how,
+                    **entry.options,
+                )  # fmt: skip
+            one = told[entry.variant]
+            one.score(entry.score)  # refuses a score that isn't there
+        except PisteError as problem:
+            if not skips(entry.method):
+                raise
+            skipped[entry.label] = str(problem)
+        else:
+            ranking = entry.score or one.ranking
+            found[entry.label] = replace(one, method=entry.label, ranking=ranking)
+    if not found:
+        raise PisteError(next(iter(skipped.values()), "No method was named: name at least one."))
+    verdicts: Mapping[str, Mapping[str, float]] = {}
+    if judged:
+        on_step("measuring faithfulness")
+        verdicts = judge_all(classifier, found, seed=seed, **asking)
+    on_step("checking removals")
+    given = list(found.values())
+    removed = removals(given[0], seed, alone=MOST_ALONE if judged else FEW_ALONE)
+    checks = check(classifier, given, removed, **asking)
+    return Comparison(MappingProxyType(found), MappingProxyType(verdicts), skipped, tuple(checks))
+
+
+def judge_all(
+    classifier: Classifier,
+    explanations: Mapping[str, Explanation],
     *,
     seed: int = 0,
     progress: ProgressOption = None,
     cache: CacheOption = None,
-) -> Comparison:
-    """Judge explanations of one input by the same questions, and remove its units one by one."""
-    from piste.verification import check
-
-    asking: dict[str, Any] = {"progress": progress, "cache": cache}
-    told = list(found.values())
-    rows = judge(classifier, told, METRICS, seed=seed + 1, **asking)
-    verdicts = {
+) -> dict[str, Mapping[str, float]]:
+    """The verdict on every explanation of one input, by the same questions."""
+    given = list(explanations.values())
+    rows = judge(classifier, given, METRICS, seed=seed + 1, progress=progress, cache=cache)
+    return {
         name: MappingProxyType({figure: row.figures[figure] for figure in VERDICTS})
-        for name, row in zip(found, rows, strict=True)
+        for name, row in zip(explanations, rows, strict=True)
     }
-    checks = check(classifier, told, removals(told[0], seed), **asking)
-    return Comparison(
-        MappingProxyType(dict(found)), MappingProxyType(verdicts), skipped, tuple(checks)
-    )
+
+
+def read(path: str | Path) -> Comparison:
+    """A stored comparison."""
+    file = Path(path)
+    if not file.is_file():
+        raise PisteError(f"There is no file {str(path)!r}.")
+    try:
+        return Comparison.from_json(file.read_bytes().decode("utf-8-sig"))
+    except PisteError as problem:
+        raise PisteError(f"{str(path)!r}: {problem}") from problem
+    except OSError as problem:
+        raise PisteError(f"{str(path)!r} could not be read: {problem.strerror}.") from problem
+    except (LookupError, TypeError, ValueError, AttributeError) as problem:
+        raise PisteError(
+            f"{str(path)!r} is not a stored comparison, or not a whole one ({problem})."
+        ) from problem
 
 
 def removals(e: Explanation, seed: int = 0, *, alone: int = MOST_ALONE) -> list[list[int]]:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from piste.classifiers import load
+from piste.data.storage import number, numbers
 from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError
 from piste.evaluation.judging import bind
@@ -37,6 +38,30 @@ class Check:
     probability: float | None
     expected: Mapping[str, float]
     """What each method said the number would be."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain parts that JSON can hold: None for NaN, "inf" for infinity."""
+        return {
+            "removed": list(self.removed),
+            "answer": numbers(self.answer),
+            "label": self.label,
+            "probability": numbers(self.probability),
+            "expected": {name: numbers(value) for name, value in self.expected.items()},
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Check:
+        """The check that :meth:`to_dict` described."""
+        chance = data["probability"]
+        return Check(
+            removed=tuple(int(unit) for unit in data["removed"]),
+            answer=number(data["answer"]),
+            label=str(data["label"]),
+            probability=None if chance is None else float(chance),
+            expected=MappingProxyType(
+                {str(name): number(value) for name, value in data["expected"].items()}
+            ),
+        )
 
 
 def check(

@@ -13,7 +13,9 @@ from tests.serve.results_made import (
     QUOTES,
     ROWS,
     SCRIPT,
+    make_comparison,
     make_concepts,
+    make_evaluation,
     make_explanation,
     make_run,
     make_vocabulary,
@@ -28,7 +30,10 @@ def results(tmp_path_factory):
         make_vocabulary(folder / "words.parquet", model),
         make_concepts(folder / "concepts.json"),
         make_explanation(folder / "one.json", model),
+        make_comparison(folder / "several.json", model),
+        folder / "measured",
     )
+    make_evaluation(folder / "measured", model)
     options = [part for path in found for part in ("--results", str(path))]
     server, address = start("-m", "piste:reviews", *options)
     yield address
@@ -62,6 +67,10 @@ def test_words_concepts_and_explanations_have_their_views(opened, results):
         ("words.parquet", ".piste-plane"),
         ("concepts.json", ".piste-chart"),
         ("one.json", ".piste-marked"),
+        ("several.json", ".piste-checks tbody tr"),
+        ("several.json", ".piste-method"),
+        ("measured", ".piste-verdict"),
+        ("measured", ".piste-wide-chart svg"),
     ):
         page.get_by_role("link", name=name).click()
         expect(page.locator(f".piste-results {shown}").first).to_be_visible()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
+from piste.cli import app
+from piste.cli.evaluate import evaluate
 from piste.evaluation.benchmark.run_store import read_results
 from tests.cli import commands
 
@@ -183,3 +187,23 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert code == 2
     assert words in " ".join(err.split())
     assert "Traceback" not in err
+
+
+OPTIONS = {
+    "--data": None, "--model": "piste:reviews", "--methods": None, "--metrics": None,
+    "--examples": 50, "--samples": None, "--units": "words", "--removal": "delete",
+    "--long": "truncate", "--seed": 0, "--folder": None, "--explanations": None,
+    "--save-explanations": False, "--reference": None, "--text-column": "text",
+    "--label-column": "label", "--pair-column": None, "--image-column": None,
+    "--rationale-column": None, "--words-column": None, "--split": None, "--min-words": 0,
+    "--max-words": None, "--runtime": "torch", "--cache": None, "--json": False,
+}  # fmt: skip
+
+
+def test_every_field_is_an_option_with_its_default() -> None:
+    command = typer.main.get_command(app).commands["evaluate"]  # type: ignore[attr-defined]  # of a group
+    found = {one.opts[0]: one.default for one in command.params if one.name != "help"}
+    assert found == OPTIONS
+    short = {one.opts[0]: one.opts[1] for one in command.params if len(one.opts) > 1}
+    assert short == {"--data": "-d", "--model": "-m", "--examples": "-n"}
+    assert len(inspect.signature(inspect.unwrap(evaluate)).parameters) <= 5

@@ -31,6 +31,7 @@ def same(first: Explanation, second: Explanation) -> None:
     )
     for name in first.scores:
         np.testing.assert_array_equal(first.scores[name], second.scores[name])
+    for name in (*first.errors, *second.errors):
         np.testing.assert_array_equal(first.errors[name], second.errors[name])
     np.testing.assert_array_equal(first.predict([0, 1]), second.predict([0, 1]))
     assert first.fidelity.r2 == second.fidelity.r2 or np.isnan(second.fidelity.r2)

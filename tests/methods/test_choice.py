@@ -39,7 +39,7 @@ def test_a_class_and_an_instance_explain(loud: Any) -> None:
     by_instance = piste.explain(loud, TEXT, method=Lengths(factor=2.0))
     assert by_class.score().tolist() == by_instance.score().tolist() == [8.0, 4.0, 6.0, 2.0]
     assert by_class.method == "lengths"
-    assert piste.explain(loud, TEXT, method=Lengths(2.0), factor=3.0).score()[0] == 12.0
+    assert piste.explain(loud, TEXT, method=Lengths(factor=2.0), factor=3.0).score()[0] == 12.0
 
 
 def test_an_instance_takes_the_shared_options(loud: Any) -> None:
@@ -53,7 +53,7 @@ def test_a_registered_method_has_a_name_like_any_other(loud: Any) -> None:
         assert piste.explain(loud, TEXT, method="lengths").score()[0] == 4.0
         both = piste.compare(loud, TEXT, ["lengths[factor=2]", "occlusion"])
         assert list(both.explanations) == ["lengths[factor=2]", "occlusion"]
-        with pytest.raises(PisteError, match="There is a method 'lengths' already"):
+        with pytest.raises(PisteError, match="'lengths' is there already"):
             METHODS.register("lengths", SlalomMethod)
     finally:
         METHODS.remove("lengths")

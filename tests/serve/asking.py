@@ -9,13 +9,13 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds after which a test that waits for something gives up."""
 
 
 def wait_for(happened: Callable[[], object]) -> None:
     """Wait until something has happened, and fail if it never does."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not happened():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.005)

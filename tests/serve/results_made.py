@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import piste
 from piste import corpus
 from piste.concepts.report import ConceptReport, ConceptScore
+from piste.evaluation import Results, Row, evaluate
 from piste.target import Target
 from piste.vocabulary import fit_vocabulary
 
@@ -60,6 +62,38 @@ def make_concepts(path: Path) -> Path:
         (f"2 of 9 texts in '{path.parent}/secret/own.txt' were cut",),
     ).to_json(path)  # fmt: skip
     return path
+
+
+def make_comparison(path: Path, model: Any) -> Path:
+    """With a method that was left out, for a reason that names a place."""
+    made = piste.compare(model, SCRIPT, ["slalom", "occlusion"], samples=20)
+    reason = f"The table '{path.parent}/secret/others.txt' is not there <b>b</b>."
+    classifier = {"name": str(path.parent / "secret" / "model")}
+    explanations = {
+        name: replace(e, classifier=classifier) for name, e in made.explanations.items()
+    }
+    replace(made, skipped={"naive": reason}, explanations=explanations).to_json(path)
+    return path
+
+
+def make_evaluation(folder: Path, model: Any) -> Results:
+    """A folder as ``piste evaluate`` writes it, told where everything lies."""
+    secret = folder.parent / "secret"
+    about = {
+        "command": f"piste evaluate --data 'my secret/x <b>b</b>.csv' --folder {folder}",
+        "data_file": "my secret place/x.csv",
+        "data": str(secret / "x.csv"),
+    }
+    texts = [SCRIPT, "A slow start, but a wonderful ending."]
+    options: dict[str, Any] = {"folder": folder, "about": about, "progress": False}
+    found = evaluate(model, texts, methods=["occlusion", "random"], metrics=["deletion"], **options)
+    rows = folder / "rows.jsonl"
+    noted = [
+        {**json.loads(line), "note": f"read from '{secret}/x.csv': <script>"}
+        for line in rows.read_text(encoding="utf-8").splitlines()
+    ]
+    rows.write_text("".join(json.dumps(row) + "\n" for row in noted), encoding="utf-8")
+    return replace(found, rows=tuple(map(Row.from_dict, noted)))
 
 
 def make_explanation(path: Path, model: Any) -> Path:

@@ -19,13 +19,14 @@ from PIL import Image
 
 import piste
 from piste import zoo
+from piste.comparison import Comparison
 from piste.data import storage
 from piste.explanation import Explanation
 from piste.methods import METHODS
 from piste.serve import Limits, create_app
-from piste.serve.offered_methods import PAPER
+from piste.serve.available_methods import PAPER
 from piste.zoo.clothes import draw_clothes
-from tests.serve.asking import PATIENCE, ended, events, explained, wait_for
+from tests.serve.asking import TIMEOUT, ended, events, explained, wait_for
 
 TEXT = "A slow start, but a wonderful ending."
 MODEL, GPT, FASHION = "piste:reviews", "piste:reviews-gpt", "piste:fashion"
@@ -85,12 +86,32 @@ def test_one_method_is_what_the_library_says(client, one, reviews):
 
 def test_several_methods_are_judged_as_the_library_does(client, several, reviews):
     wanted = piste.compare(reviews, TEXT, ["slalom", "occlusion"], samples=200)
-    told = stored(client, several)
-    assert list(told) == list(wanted.explanations)
+    explanations = stored(client, several)
+    assert list(explanations) == list(wanted.explanations)
     for name, explanation in wanted.explanations.items():
-        same(told[name], explanation)
-    verdicts = client.get(f"{several}/result").json()["verdicts"]
-    assert verdicts["slalom"]["r2_all"] == pytest.approx(wanted.verdicts["slalom"]["r2_all"])
+        same(explanations[name], explanation)
+    found = Comparison.from_json(client.get(f"{several}/result").text)
+    assert list(found.verdicts) == list(wanted.verdicts)
+    for name, verdict in wanted.verdicts.items():
+        figures = {figure: value for figure, value in verdict.items() if figure != "seconds"}
+        assert {figure: found.verdicts[name][figure] for figure in figures} == pytest.approx(
+            figures
+        )
+    asked = found.checks[: len(wanted.checks)]  # the fixture's own removals come behind them
+    assert [one.removed for one in asked] == [one.removed for one in wanted.checks]
+    for one, other in zip(asked, wanted.checks, strict=True):
+        assert one.expected == pytest.approx(dict(other.expected))
+        assert one.answer == pytest.approx(other.answer)
+
+
+def test_one_method_that_is_left_has_its_verdict_as_in_the_library():
+    loud = piste.load(lambda texts: [float(text.count("!")) for text in texts], name="loud")
+    wanted = piste.compare(loud, "Stop it now !", ["slalom"])
+    with TestClient(create_app([loud]), base_url="http://localhost") as client:
+        address = explained(client, text="Stop it now !", methods=["slalom", "gradient"])
+        found = Comparison.from_json(client.get(f"{address}/result").text)
+    assert found.verdicts["slalom"]["r2_all"] == pytest.approx(wanted.verdicts["slalom"]["r2_all"])
+    assert [one.removed for one in found.checks] == [one.removed for one in wanted.checks]
 
 
 def test_events_tell_the_way_to_the_end(client):
@@ -495,6 +516,6 @@ def test_streams_do_not_hold_threads(client):
     assert client.get("/api/models").status_code == 200
     assert client.delete(f"/api/explanations/{job}").status_code == 200
     for follower in followers:
-        follower.join(PATIENCE)
+        follower.join(TIMEOUT)
     assert len(ends) == 60
     assert set(ends) <= {"cancelled", "done"}

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 import piste
 from piste.serve import Limits, create_app
-from piste.serve.http_errors import WRONG
+from piste.serve.http_errors import INTERNAL_ERROR
 from tests.serve.asking import events, explained
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -47,7 +47,9 @@ SCHEMA = schemathesis.openapi.from_asgi("/api/openapi.json", APP, headers={"host
 @BOUNDED
 def test_no_request_is_too_much(case: Any) -> None:
     answer = case.call_and_validate(base_url=HERE, checks=CHECKS)
-    assert answer.status_code not in (401, 403, 421), "the guard would hide everything behind it"
+    assert answer.status_code not in (401, 403, 421), (
+        "the middleware would hide everything behind it"
+    )
 
 
 @SCHEMA.include(path="/api/explanations", method="POST").parametrize()
@@ -61,7 +63,7 @@ def test_no_text_goes_wrong(case: Any) -> None:
     answer = case.call_and_validate(base_url=HERE, checks=CHECKS)
     if answer.status_code == 202:
         last = events(TestClient(APP, base_url=HERE), answer.json()["id"])[-1]
-        assert last["problem"] != WRONG
+        assert last["problem"] != INTERNAL_ERROR
 
 
 @pytest.fixture(scope="module")

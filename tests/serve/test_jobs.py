@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from piste.errors import PisteError
-from piste.serve.http_errors import WRONG, BusyError, MissingError, UnreadyError
+from piste.serve.http_errors import INTERNAL_ERROR, BusyError, MissingError, NotReadyError
 from piste.serve.jobs import Job, Jobs
 from piste.serve.request_limits import Limits
-from tests.serve.asking import PATIENCE, wait_for
+from tests.serve.asking import TIMEOUT, wait_for
 
 Made = Callable[..., Jobs[str]]
 
@@ -67,8 +67,8 @@ def test_a_job_is_done_and_its_result_remembered(made):
 def test_what_is_not_done_has_no_result(made):
     jobs, gate = made(), Gate()
     job = jobs.add("key", "model", gate)
-    assert gate.entered.wait(PATIENCE)
-    with pytest.raises(UnreadyError, match="working"):
+    assert gate.entered.wait(TIMEOUT)
+    with pytest.raises(NotReadyError, match="working"):
         jobs.finished(job.id)
     with pytest.raises(MissingError):
         jobs.get("another")
@@ -80,7 +80,7 @@ def test_what_is_not_done_has_no_result(made):
 def test_progress_and_places_in_the_queue(made):
     jobs, gate = made(), Gate()
     first = jobs.add("1", "model", gate)
-    assert gate.entered.wait(PATIENCE)
+    assert gate.entered.wait(TIMEOUT)
     second, third = jobs.add("2", "model", quick), jobs.add("3", "model", quick)
     wait_for(lambda: jobs.about(first).done == 1)
     about = jobs.about(first)
@@ -95,7 +95,7 @@ def test_progress_and_places_in_the_queue(made):
 def test_the_queue_is_bounded_and_a_cancelled_job_leaves_its_place(made):
     jobs, gate = made(waiting=2), Gate()
     running = jobs.add("0", "model", gate)
-    assert gate.entered.wait(PATIENCE)
+    assert gate.entered.wait(TIMEOUT)
     waiting = [jobs.add(key, "model", quick) for key in "12"]
     with pytest.raises(BusyError, match="2 explanations are waiting"):
         jobs.add("3", "model", quick)
@@ -109,7 +109,7 @@ def test_the_queue_is_bounded_and_a_cancelled_job_leaves_its_place(made):
 def test_the_same_request_is_the_same_job_once_it_is_done(made):
     jobs, gate = made(), Gate()
     first = jobs.add("key", "model", gate)
-    assert gate.entered.wait(PATIENCE)
+    assert gate.entered.wait(TIMEOUT)
     other = jobs.add("key", "model", quick)
     assert other is not first, "who cancels the one must not take it from the other"
     jobs.cancel(other.id)
@@ -135,12 +135,12 @@ def test_the_same_request_is_the_same_job_once_it_is_done(made):
 def test_cancelling_what_runs_stops_it_after_its_batch(made):
     jobs, gate = made(), Gate()
     job = jobs.add("key", "model", gate)
-    assert gate.entered.wait(PATIENCE)
+    assert gate.entered.wait(TIMEOUT)
     assert jobs.cancel(job.id).state == "cancelled"
     after = jobs.add("after", "model", quick)
     finished(after)  # the gate was never opened, so the worker has left it
     assert jobs.about(job).problem == "It was cancelled."
-    with pytest.raises(UnreadyError, match="cancelled"):
+    with pytest.raises(NotReadyError, match="cancelled"):
         jobs.finished(job.id)
 
 
@@ -150,11 +150,11 @@ def test_what_is_cancelled_in_its_last_moment_stays_cancelled(made):
 
     def blind(job: Job[str]) -> str:
         told.set()
-        left.wait(PATIENCE)
+        left.wait(TIMEOUT)
         return "too late"
 
     job = jobs.add("key", "model", blind)
-    assert told.wait(PATIENCE)
+    assert told.wait(TIMEOUT)
     jobs.cancel(job.id)
     left.set()
     finished(jobs.add("after", "model", quick))
@@ -196,7 +196,7 @@ def test_the_oldest_that_are_finished_are_forgotten(made):
 def test_what_waits_is_not_forgotten(made):
     jobs, gate = made(kept=1), Gate()
     running = jobs.add("0", "model", gate)
-    assert gate.entered.wait(PATIENCE)
+    assert gate.entered.wait(TIMEOUT)
     waiting = [jobs.add(key, "model", quick) for key in "123"]
     assert all(jobs.get(one.id) is one for one in (running, *waiting))
     gate.opened.set()
@@ -214,12 +214,12 @@ def test_the_worker_survives_what_goes_wrong(made, capfd):
 
     failed, told, well = (jobs.add(str(work), "model", work) for work in (broken, refused, quick))
     finished(well)
-    assert (failed.state, failed.problem) == ("failed", WRONG)
+    assert (failed.state, failed.problem) == ("failed", INTERNAL_ERROR)
     assert (told.state, told.problem) == ("failed", "The text is too short.")
     assert well.state == "done"
     log = capfd.readouterr().err
     assert "ZeroDivisionError" in log, "whoever runs the server must learn it"
-    assert "too short" not in log, "a problem of the visitor's is none of the log's"
+    assert "too short" not in log, "a problem of the client's is none of the log's"
 
 
 @pytest.mark.parametrize("end", ["done", "cancelled while waiting", "cancelled while running"])
@@ -230,7 +230,7 @@ def test_a_finished_job_lets_go_of_its_input(made, end):
     jobs, gate, before = made(), Gate(), Gate()
     if end == "cancelled while waiting":
         jobs.add("before", "model", before)
-        assert before.entered.wait(PATIENCE)
+        assert before.entered.wait(TIMEOUT)
 
     def make() -> tuple[Job[str], weakref.ref[Pixels]]:
         pixels = Pixels()
@@ -246,7 +246,7 @@ def test_a_finished_job_lets_go_of_its_input(made, end):
     if end == "done":
         gate.opened.set()
     if end == "cancelled while running":
-        assert gate.entered.wait(PATIENCE)
+        assert gate.entered.wait(TIMEOUT)
     if end != "done":
         jobs.cancel(job.id)
     finished(job)
@@ -269,11 +269,11 @@ def test_many_threads_at_once(made):
             if step % 5 == 0 and number % 2 == 0:
                 jobs.cancel(job.id)
 
-    visitors = [threading.Thread(target=visit, args=(number,)) for number in range(8)]
-    for visitor in visitors:
-        visitor.start()
-    for visitor in visitors:
-        visitor.join(PATIENCE)
+    clients = [threading.Thread(target=visit, args=(number,)) for number in range(8)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(TIMEOUT)
     for key, job in found:
         finished(job)
         if job.state == "done":
@@ -286,7 +286,7 @@ def test_many_threads_at_once(made):
 def test_closing_cancels_all_and_the_queue_can_be_used_again(made):
     jobs, gate = made(), Gate()
     running = jobs.add("1", "model", gate)
-    assert gate.entered.wait(PATIENCE)
+    assert gate.entered.wait(TIMEOUT)
     waiting = jobs.add("2", "model", quick)
     worker = jobs._worker
     jobs.stop()  # the server says so first, and waits later

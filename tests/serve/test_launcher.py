@@ -18,7 +18,7 @@ import pytest
 import piste
 from piste.serve import create_app, http_server, serve
 from piste.serve.launcher import _listen, check_place
-from tests.serve.asking import PATIENCE
+from tests.serve.asking import TIMEOUT
 
 TOKEN = "abcdefghijkl123"
 
@@ -29,8 +29,8 @@ def test_this_machine_alone_needs_no_token(host):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "box.lan", "", "127.0.0.1.evil"])
-def test_elsewhere_a_token_is_wanted(host):
-    with pytest.raises(piste.PisteError, match="token is wanted"):
+def test_elsewhere_a_token_is_required(host):
+    with pytest.raises(piste.PisteError, match="token is required"):
         check_place(host, None)
     check_place(host, TOKEN)
 
@@ -60,11 +60,11 @@ def test_hosts_that_are_none(host):
         serve([], host=host, token=TOKEN)
 
 
-def test_who_knocks_early_waits():
+def test_an_early_connection_waits():
     """The address may be printed at once: nobody is turned away while models are loaded."""
     with (
         _listen("127.0.0.1", 0) as listening,
-        socket.create_connection(listening.getsockname(), timeout=PATIENCE),
+        socket.create_connection(listening.getsockname(), timeout=TIMEOUT),
     ):
         pass
 
@@ -94,9 +94,9 @@ def address_of(running: subprocess.Popen[str]) -> str:
 @pytest.mark.slow
 def test_elsewhere_without_a_token_is_exit_code_2():
     with process("--host", "0.0.0.0", "--port", "0") as running:
-        out, err = running.communicate(timeout=PATIENCE)
+        out, err = running.communicate(timeout=TIMEOUT)
     assert running.returncode == 2
-    assert "token is wanted" in err
+    assert "token is required" in err
     assert "Traceback" not in out + err
 
 
@@ -108,7 +108,7 @@ def test_a_real_server_answers_and_ends_when_it_is_told_to():
         place, _, token = address.partition("/?token=")
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", place)
         assert token == TOKEN
-        with httpx.Client(base_url=place, timeout=PATIENCE) as client:
+        with httpx.Client(base_url=place, timeout=TIMEOUT) as client:
             assert client.get("/").status_code == 401
             assert client.get("/", headers={"host": "evil.example"}).status_code == 421
             page = client.get(f"/?token={token}", follow_redirects=True)
@@ -123,7 +123,7 @@ def test_a_real_server_answers_and_ends_when_it_is_told_to():
                 running.send_signal(signal.SIGINT)
                 rest = list(lines)
         assert any('"state":"cancelled"' in line for line in rest), "it is told why it ends"
-        out, err = running.communicate(timeout=PATIENCE)
+        out, err = running.communicate(timeout=TIMEOUT)
     assert running.returncode in (0, 130)
     assert "Traceback" not in out + err
     assert "Error" not in err
@@ -139,7 +139,7 @@ def test_requests_that_never_arrive_are_given_up(monkeypatch):
     running = http_server.Server(create_app([loud]))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    silent, half, slow, well = (socket.create_connection(place, PATIENCE) for _ in range(4))
+    silent, half, slow, well = (socket.create_connection(place, TIMEOUT) for _ in range(4))
     half.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: ")
     head = (
         b"POST /api/explanations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -149,8 +149,8 @@ def test_requests_that_never_arrive_are_given_up(monkeypatch):
         with suppress(ConnectionResetError):  # as good an end
             assert one.recv(1000) == b""
     well.close()
-    with httpx.Client(base_url=f"http://localhost:{place[1]}", timeout=PATIENCE) as client:
+    with httpx.Client(base_url=f"http://localhost:{place[1]}", timeout=TIMEOUT) as client:
         assert client.get("/api/models").status_code == 200
     running.should_exit = True
-    thread.join(PATIENCE)
+    thread.join(TIMEOUT)
     assert not thread.is_alive()

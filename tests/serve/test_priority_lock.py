@@ -1,4 +1,4 @@
-"""One at a time, long work lends, and too many are refused."""
+"""One at a time, background work yields, and too many are refused."""
 
 from __future__ import annotations
 
@@ -7,99 +7,99 @@ import threading
 import pytest
 
 from piste.serve.http_errors import BusyError
-from piste.serve.priority_lock import Turns
-from tests.serve.asking import PATIENCE, wait_for
+from piste.serve.priority_lock import PriorityLock
+from tests.serve.asking import TIMEOUT, wait_for
 
 
 def joined(*threads: threading.Thread) -> None:
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
         assert not thread.is_alive()
 
 
-class Visitor(threading.Thread):
-    """Asks for a short turn, and tells what it met."""
+class Client(threading.Thread):
+    """Takes the lock in the foreground, and notes when."""
 
-    def __init__(self, turns: Turns, diary: list[str], name: str) -> None:
+    def __init__(self, lock: PriorityLock, order: list[str], name: str) -> None:
         super().__init__(daemon=True)
-        self.turns, self.diary, self.called = turns, diary, name
+        self.lock, self.order, self.called = lock, order, name
 
     def run(self) -> None:
-        with self.turns.short():
-            self.diary.append(self.called)
+        with self.lock.foreground():
+            self.order.append(self.called)
 
 
-def test_short_turns_wait_for_the_long_one_and_get_in_when_it_lends():
-    turns, diary = Turns(most=3), []
-    with turns.long():
-        visitors = [Visitor(turns, diary, "short") for _ in range(3)]
-        for visitor in visitors:
-            visitor.start()
-        wait_for(lambda: turns._waiting == 3)
-        diary.append("long")
-        turns.lend()
-        diary.append("long again")
-    joined(*visitors)
-    assert diary == ["long", "short", "short", "short", "long again"]
+def test_foreground_waits_for_background_until_it_yields():
+    lock, order = PriorityLock(max_waiting=3), []
+    with lock.background():
+        clients = [Client(lock, order, "short") for _ in range(3)]
+        for client in clients:
+            client.start()
+        wait_for(lambda: lock._waiting == 3)
+        order.append("long")
+        lock.yield_lock()
+        order.append("long again")
+    joined(*clients)
+    assert order == ["long", "short", "short", "short", "long again"]
 
 
-def test_without_lending_short_turns_come_after_the_long_one():
-    turns, diary = Turns(most=3), []
-    with turns.long():
-        visitor = Visitor(turns, diary, "short")
-        visitor.start()
-        wait_for(lambda: turns._waiting == 1)
-        diary.append("long")
-    joined(visitor)
-    assert diary == ["long", "short"]
+def test_without_a_yield_the_foreground_comes_last():
+    lock, order = PriorityLock(max_waiting=3), []
+    with lock.background():
+        client = Client(lock, order, "short")
+        client.start()
+        wait_for(lambda: lock._waiting == 1)
+        order.append("long")
+    joined(client)
+    assert order == ["long", "short"]
 
 
 @pytest.mark.parametrize("first", ["short", "long"])
-def test_a_long_turn_waits_for_any_other(first):
-    turns, diary = Turns(most=3), []
+def test_background_waits_for_any_other(first):
+    lock, order = PriorityLock(max_waiting=3), []
 
     def long() -> None:
-        diary.append("asked")
-        with turns.long():
-            diary.append("long")
+        order.append("asked")
+        with lock.background():
+            order.append("long")
 
     asking = threading.Thread(target=long, daemon=True)
-    with turns.short() if first == "short" else turns.long():
+    with lock.foreground() if first == "short" else lock.background():
         asking.start()
-        wait_for(lambda: diary == ["asked"])
+        wait_for(lambda: order == ["asked"])
         asking.join(0.05)  # time enough to come in, if it could
-        diary.append("first")
+        order.append("first")
     joined(asking)
-    assert diary == ["asked", "first", "long"]
+    assert order == ["asked", "first", "long"]
 
 
 def test_too_many_who_wait_are_refused_and_the_others_still_served():
-    turns, diary = Turns(most=2), []
-    with turns.long():
-        visitors = [Visitor(turns, diary, "short") for _ in range(2)]
-        for visitor in visitors:
-            visitor.start()
-        wait_for(lambda: turns._waiting == 2)
-        with pytest.raises(BusyError, match="try again"), turns.short():
+    lock, order = PriorityLock(max_waiting=2), []
+    with lock.background():
+        clients = [Client(lock, order, "short") for _ in range(2)]
+        for client in clients:
+            client.start()
+        wait_for(lambda: lock._waiting == 2)
+        with pytest.raises(BusyError, match="try again"), lock.foreground():
             pass
-    joined(*visitors)
-    assert diary == ["short", "short"]
-    with turns.short():
+    joined(*clients)
+    assert order == ["short", "short"]
+    with lock.foreground():
         pass  # nobody waits any more
 
 
 def test_a_turn_ends_also_with_an_exception():
-    turns = Turns(most=1)
-    with pytest.raises(RuntimeError), turns.long():
+    lock = PriorityLock(max_waiting=1)
+    with pytest.raises(RuntimeError), lock.background():
         raise RuntimeError
-    with pytest.raises(RuntimeError), turns.short():
+    with pytest.raises(RuntimeError), lock.foreground():
         raise RuntimeError
-    with turns.long():
-        turns.lend()  # nobody waits: at once
+    with lock.background():
+        lock.yield_lock()  # nobody waits: at once
 
 
 def test_never_two_at_once_among_many_threads():
-    turns = Turns(most=100)
+    lock = PriorityLock(max_waiting=100)
     inside, most = 0, 0
 
     def noted() -> None:
@@ -110,15 +110,15 @@ def test_never_two_at_once_among_many_threads():
 
     def short() -> None:
         for _ in range(50):
-            with turns.short():
+            with lock.foreground():
                 noted()
 
     def long() -> None:
         for _ in range(20):
-            with turns.long():
+            with lock.background():
                 for _ in range(10):
                     noted()
-                    turns.lend()
+                    lock.yield_lock()
 
     threads = [threading.Thread(target=act, daemon=True) for act in [short] * 8 + [long] * 2]
     for thread in threads:

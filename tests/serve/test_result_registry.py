@@ -16,14 +16,27 @@ import piste
 from piste import PisteError, corpus
 from piste.corpus.sql import connected
 from piste.serve import create_app, document_query
-from piste.serve.document_query import Wanted
+from piste.serve.document_query import DocumentQuery
 from piste.serve.result_sources import open_results
 from piste.show.html import explanation_html
+from piste.show.report import evaluation_html
 from tests.serve import results_made as made
 
-KINDS = ("corpus", "vocabulary", "concepts", "explanation")
+NAMES = (
+    "some run", "words.parquet", "concepts.json", "one.json", "several.json", "measured",
+    "results.json",
+)  # fmt: skip
+KINDS = (
+    "corpus", "vocabulary", "concepts", "explanation", "comparison", "evaluation", "evaluation",
+)  # fmt: skip
 GONE = "The files of this run can't be read any more: start the server again."
-VIEWS = ("0/words", "0/documents/1", "1/view", "1/words", "2/view", "3/view")
+VIEWS = (
+    "0/words",
+    "0/documents/1",
+    "1/view",
+    "1/words",
+    *(f"{number}/view" for number in range(2, 7)),
+)
 
 
 def client_of(model: Any, *results: Path) -> TestClient:
@@ -41,13 +54,14 @@ def base(tmp_path_factory: pytest.TempPathFactory, reviews: Any) -> Path:
     made.make_vocabulary(folder / "words.parquet", reviews)
     made.make_concepts(folder / "concepts.json")
     made.make_explanation(folder / "one.json", reviews)
+    made.make_comparison(folder / "several.json", reviews)
+    made.make_evaluation(folder / "measured", reviews).to_json(folder / "results.json")
     return folder
 
 
 @pytest.fixture(scope="module")
 def client(base: Path, reviews: Any) -> TestClient:
-    names = ("some run", "words.parquet", "concepts.json", "one.json")
-    return client_of(reviews, *(base / name for name in names))
+    return client_of(reviews, *(base / name for name in NAMES))
 
 
 def found(client: TestClient, **query: Any) -> dict[str, Any]:
@@ -63,9 +77,9 @@ def numbers(client: TestClient, **query: Any) -> list[int]:
 def test_results_are_listed_by_name_and_kind(client: TestClient) -> None:
     listed = client.get("/api/results").json()
     assert [one["kind"] for one in listed] == list(KINDS)
-    assert [one["number"] for one in listed] == [0, 1, 2, 3]
+    assert [one["number"] for one in listed] == list(range(len(KINDS)))
     names = [one["name"] for one in listed]
-    assert names == ["some run", "words.parquet", "concepts.json", "one.json"]
+    assert names == list(NAMES)
     assert listed[0]["about"] == "6 documents, by slalom, of mine"
     assert client.get("/api/models").json()["results"] == names
 
@@ -98,7 +112,7 @@ def test_rows_are_those_of_the_run(client: TestClient, base: Path) -> None:
 def test_numbers_of_classes_are_labels_where_the_column_says_so(base: Path, tmp_path: Path) -> None:
     known = facts_of(base)
     assert "column label" in known.surprise
-    named = document_query.page(base / "some run", known, Wanted(sort="document"))
+    named = document_query.page(base / "some run", known, DocumentQuery(sort="document"))
     rows = [{**row, "label": int(row["label"] == "positive")} for row in made.ROWS]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     columns = corpus.Columns(keep=("to<pic>", "label"))
@@ -109,7 +123,7 @@ def test_numbers_of_classes_are_labels_where_the_column_says_so(base: Path, tmp_
     with connected(tmp_path / "run") as connection:
         numbered = document_query.facts(connection)
     assert (numbered.truth, numbered.numbered) == ("label", True)
-    again = document_query.page(tmp_path / "run", numbered, Wanted(sort="document"))
+    again = document_query.page(tmp_path / "run", numbered, DocumentQuery(sort="document"))
     for one, other in zip(named.rows, again.rows, strict=True):
         assert (one.truth, one.agrees) == (other.truth, other.agrees)
         assert one.surprise == pytest.approx(other.surprise, abs=1e-5)
@@ -123,7 +137,7 @@ def facts_of(base: Path) -> document_query.Facts:
 def test_without_labels_the_unsure_and_the_poor_surprise(base: Path) -> None:
     known = replace(facts_of(base), truth=None)
     assert "how unsure the model is" in known.surprise
-    rows = document_query.page(base / "some run", known, Wanted()).rows
+    rows = document_query.page(base / "some run", known, DocumentQuery()).rows
     assert all(row.agrees is None and row.truth is None for row in rows)
     by_chance = sorted(rows, key=lambda row: -(row.probability or 0))
     by_fit = sorted(rows, key=lambda row: -2.0 if row.r2 is None else -row.r2)
@@ -202,8 +216,10 @@ def test_what_is_out_of_bounds_is_refused(client: TestClient, query: dict[str, A
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("4/view", 404),
+        ("7/view", 404),
+        ("7/documents", 404),
         ("4/documents", 404),
+        ("5/words", 404),
         ("0/view", 404),
         ("0/documents/2", 404),  # refused in the run
         ("0/documents/99", 404),
@@ -233,6 +249,37 @@ def test_a_document_is_shown_as_its_page_shows_it(client: TestClient, base: Path
     shown = client.get("/api/results/0/documents/1").json()["html"]
     assert "Document 1" in shown
     assert escape("<b>b</b>") in shown
+
+
+def test_a_comparison_is_shown_as_its_page_shows_it(client: TestClient, base: Path) -> None:
+    comparison = piste.read(base / "several.json")
+    view = client.get("/api/results/4/view").json()
+    page = comparison.to_html()
+    assert view["html"].count("data-u=") == page.count("data-u=")
+    assert f"<title>{escape(view['title'])} · Piste</title>" in page
+    for name in ("slalom", "occlusion"):
+        assert f"<h3>{name}" in view["html"]
+    assert "others.txt" in view["html"]  # why a method was left out
+
+
+def test_an_evaluation_is_shown_as_its_report(client: TestClient, base: Path) -> None:
+    results = piste.read(base / "measured")
+    for number in (5, 6):
+        view = client.get(f"/api/results/{number}/view").json()
+        assert view["title"] == evaluation_html.view(results).title
+        assert "Evaluation of" in view["html"]
+        for method in results.methods:
+            assert method in view["html"]
+    assert client.get("/api/results").json()[5]["about"] == "2 methods on 2 examples"
+
+
+def test_an_unfinished_evaluation_is_shown(base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base / "measured", tmp_path / "run")
+    rows = (tmp_path / "run" / "rows.jsonl").read_text(encoding="utf-8").splitlines(True)
+    for kept in (rows[:3], []):
+        (tmp_path / "run" / "rows.jsonl").write_text("".join(kept), encoding="utf-8")
+        [opened] = open_results([tmp_path / "run"])
+        assert opened.about == f"2 methods on {len(kept) // 2} examples"
 
 
 @pytest.mark.parametrize("path", VIEWS)

@@ -12,10 +12,10 @@ from fastapi.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from piste.serve import create_app
-from piste.serve.http_errors import WRONG
+from piste.serve.http_errors import INTERNAL_ERROR
 from piste.serve.launcher import LOOPBACK
 from piste.serve.request_limits import Limits
-from piste.serve.security import COOKIE, HEADERS, Guard
+from piste.serve.security import COOKIE, HEADERS, SecurityMiddleware
 
 TOKEN = "abcdefghijkl123"
 SMALL = Limits(picture_bytes=300, characters=10, body_seconds=0.1, arriving=40_000)
@@ -32,12 +32,12 @@ def ask(
     token: str | None = None,
     limits: Limits = SMALL,
     hosts: Sequence[str] = LOOPBACK,
-    guard: Guard | None = None,
+    middleware: SecurityMiddleware | None = None,
 ) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of the answer to a request whose body comes in these pieces.
 
-    Behind the guard stands an app that repeats the body; after the last piece nothing comes, as
-    if it were never sent, unless the piece is empty.
+    Behind it stands an app that repeats the body; after the last piece nothing comes, as if it
+    were never sent, unless the piece is empty.
     """
     sent: list[Any] = []
     pieces = list(body)
@@ -58,7 +58,9 @@ def ask(
         "query_string": query.encode(),
         "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
     }
-    asyncio.run((guard or Guard(repeat, limits, hosts, token))(scope, receive, send))
+    asyncio.run(
+        (middleware or SecurityMiddleware(repeat, limits, hosts, token))(scope, receive, send)
+    )
     start, *rest = sent
     found = {name.decode(): value.decode() for name, value in start["headers"]}
     return start["status"], found, b"".join(one["body"] for one in rest)
@@ -176,14 +178,19 @@ def test_a_body_that_does_not_come_is_not_waited_for():
 
 
 def test_all_bodies_together_are_bounded_and_counted_down_again():
-    guard = Guard(repeat, Limits(body_seconds=0.05, arriving=25_000), LOOPBACK, None)
-    for _ in range(3):
-        assert status(*JSON, method="POST", body=[b"x" * 20_000, b""], guard=guard) == 200
-        assert status(*JSON, method="POST", body=[b"x" * 20_000], guard=guard) == 408
-    assert (
-        status(*JSON, method="POST", body=[b"x" * 20_000, b"y" * 10_000, b""], guard=guard) == 503
+    middleware = SecurityMiddleware(
+        repeat, Limits(body_seconds=0.05, arriving=25_000), LOOPBACK, None
     )
-    assert guard.arriving == 0
+    for _ in range(3):
+        assert status(*JSON, method="POST", body=[b"x" * 20_000, b""], middleware=middleware) == 200
+        assert status(*JSON, method="POST", body=[b"x" * 20_000], middleware=middleware) == 408
+    assert (
+        status(
+            *JSON, method="POST", body=[b"x" * 20_000, b"y" * 10_000, b""], middleware=middleware
+        )
+        == 503
+    )
+    assert middleware.arriving == 0
 
 
 def test_without_a_token_nobody_comes_in():
@@ -244,8 +251,8 @@ def test_what_nobody_foresaw_is_logged_and_tells_the_visitor_nothing(capfd):
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise RuntimeError("/a/secret/path")
 
-    code, headers, body = ask([HOST], guard=Guard(broken, SMALL, LOOPBACK, None))
-    assert (code, json.loads(body)) == (500, {"problem": WRONG})
+    code, headers, body = ask([HOST], middleware=SecurityMiddleware(broken, SMALL, LOOPBACK, None))
+    assert (code, json.loads(body)) == (500, {"problem": INTERNAL_ERROR})
     assert HEADERS.items() <= headers.items()
     assert "/a/secret/path" in capfd.readouterr().err
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
@@ -34,6 +37,9 @@ Removal = Annotated[str, typer.Option(help=HELP["removal"])]
 Runtime = Annotated[
     str, typer.Option(help="What runs the model: torch, torch-int8, onnx, openvino … (see docs).")
 ]
+TextColumn = Annotated[str, typer.Option(help="The column with the texts.")]
+LabelColumn = Annotated[str, typer.Option(help="The column with the labels.")]
+Split = Annotated[str | None, typer.Option(help="Only rows of this split.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Write a standalone page here.")]
 Picture = Annotated[
@@ -48,6 +54,38 @@ Out = Annotated[
         "one explanation .csv or .parquet. May be given more than once.",
     ),
 ]
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters are dataclasses of options; every field becomes an option.
+
+    Options come in the order of the groups and of their fields, with the fields' defaults.
+    """
+    groups = get_type_hints(command)
+    groups.pop("return", None)
+    options: dict[str, inspect.Parameter] = {}
+    for group in groups.values():
+        types = get_type_hints(group, include_extras=True)
+        for one in fields(group):
+            options[one.name] = inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=one.default,
+                annotation=types[one.name],
+            )
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(
+            **{
+                name: group(**{one.name: given[one.name] for one in fields(group)})
+                for name, group in groups.items()
+            }
+        )
+
+    run.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]  # as the inspect module reads it
+    run.__annotations__ = {name: one.annotation for name, one in options.items()}
+    return run
 
 
 def start() -> Any:

@@ -55,9 +55,9 @@ def concepts(
         list[Path] | None,
         typer.Option("--out", "-o", help="Write the report: .json, .html, .md, .png, .svg, .pdf."),
     ] = None,
-    text_column: Annotated[str, typer.Option(help="The column with the texts.")] = "text",
-    label_column: Annotated[str, typer.Option(help="The column with the labels.")] = "label",
-    split: Annotated[str | None, typer.Option(help="Only rows of this split.")] = None,
+    text_column: common.TextColumn = "text",
+    label_column: common.LabelColumn = "label",
+    split: common.Split = None,
     seed: common.Seed = 0,
     listed: Annotated[
         bool, typer.Option("--list", help="List the concepts that are shipped, and stop.")

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from piste.evaluation.results import Results
 
 
-def evaluate(
+@dataclass(frozen=True)
+class DataOptions:
+    """Which examples are taken, and from where."""
+
     data: Annotated[
         Path | None,
         typer.Option(
@@ -27,136 +31,201 @@ def evaluate(
             "-d",
             help="Texts: a .csv, .tsv, .jsonl, .parquet or .arrow file, or a folder of them.",
         ),
-    ] = None,
-    model: common.Model = "piste:reviews",
-    methods: Annotated[
-        str | None,
-        typer.Option(help="Names with commas, as slalom,slalom:value,lime[kernel_width=5]."),
-    ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(help="Names with commas, as deletion,eraser[bins=eggen]: `piste metrics`."),
-    ] = None,
-    examples: Annotated[int, typer.Option("--examples", "-n", help="How many texts.")] = 50,
-    samples: Annotated[
-        int | None, typer.Option(help="Questions per explanation, for every method that asks.")
-    ] = None,
-    units: common.Units = "words",
-    removal: common.Removal = "delete",
-    long: common.Long = "truncate",
-    seed: common.Seed = 0,
-    folder: Annotated[
-        Path | None,
-        typer.Option(help="Tables, figures and a page go here; a stopped run goes on."),
-    ] = None,
-    explanations: Annotated[
-        Path | None, typer.Option(help="Judge the explanations saved here, make no new ones.")
-    ] = None,
-    save_explanations: Annotated[
-        bool, typer.Option("--save-explanations", help="Keep all explanations in the folder.")
-    ] = False,
-    reference: Annotated[
-        str | None, typer.Option(help="The method the others are compared with.")
-    ] = None,
-    text_column: Annotated[str, typer.Option(help="The column with the texts.")] = "text",
-    label_column: Annotated[str, typer.Option(help="The column with the labels.")] = "label",
+    ] = None
+    examples: Annotated[int, typer.Option("--examples", "-n", help="How many texts.")] = 50
+    text_column: common.TextColumn = "text"
+    label_column: common.LabelColumn = "label"
     pair_column: Annotated[
         str | None, typer.Option(help="The column with the second texts of pairs.")
-    ] = None,
+    ] = None
     image_column: Annotated[
         str | None,
         typer.Option(help="The column with pictures (bytes or file names), instead of texts."),
-    ] = None,
+    ] = None
     rationale_column: Annotated[
         str | None,
         typer.Option(
             help="What people marked: 0/1 per word, [start, end] spans, or a picture's mask."
         ),
-    ] = None,
+    ] = None
     words_column: Annotated[
         str | None, typer.Option(help="The words that were marked, if not split at white space.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Only rows of this split.")] = None,
-    min_words: Annotated[int, typer.Option(help="Only texts of at least so many words.")] = 0,
-    max_words: Annotated[
-        int | None, typer.Option(help="Only texts of at most so many words.")
-    ] = None,
-    runtime: common.Runtime = "torch",
-    cache: common.Cache = None,
-    as_json: common.AsJson = False,
+    ] = None
+    split: common.Split = None
+    min_words: Annotated[int, typer.Option(help="Only texts of at least so many words.")] = 0
+    max_words: Annotated[int | None, typer.Option(help="Only texts of at most so many words.")] = (
+        None
+    )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """As :func:`piste.data.examples.read_data` names them."""
+        return {
+            "text": self.text_column,
+            "label": self.label_column,
+            "pair": self.pair_column,
+            "rationale": self.rationale_column,
+            "words_column": self.words_column,
+            "image": self.image_column,
+        }
+
+    @property
+    def bounds(self) -> tuple[int, int | None]:
+        """The least and the most words of a text."""
+        return self.min_words, self.max_words
+
+    def about(self) -> dict[str, Any]:
+        """What is kept with the results."""
+        found: dict[str, Any] = {"command": shlex.join(["piste", *sys.argv[1:]])}
+        if self.data is not None:
+            name = self.data.name
+            found["data"] = name if self.split is None else f"{name} ({self.split})"
+            found["data_file"], found["words"] = str(self.data), list(self.bounds)
+        return found
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """What is measured: methods, the metrics they are judged by, and where explanations are."""
+
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names with commas, as slalom,slalom:value,lime[kernel_width=5]."),
+    ] = None
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Names with commas, as deletion,eraser[bins=eggen]: `piste metrics`."),
+    ] = None
+    reference: Annotated[
+        str | None, typer.Option(help="The method the others are compared with.")
+    ] = None
+    explanations: Annotated[
+        Path | None, typer.Option(help="Judge the explanations saved here, make no new ones.")
+    ] = None
+    save_explanations: Annotated[
+        bool, typer.Option("--save-explanations", help="Keep all explanations in the folder.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The model, and how it is asked."""
+
+    model: common.Model = "piste:reviews"
+    samples: Annotated[
+        int | None, typer.Option(help="Questions per explanation, for every method that asks.")
+    ] = None
+    units: common.Units = "words"
+    removal: common.Removal = "delete"
+    long: common.Long = "truncate"
+    seed: common.Seed = 0
+    runtime: common.Runtime = "torch"
+    cache: common.Cache = None
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How an input is bound to the model."""
+        return {"units": self.units, "removal": self.removal, "long": self.long}
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where the results go."""
+
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Tables, figures and a page go here; a stopped run goes on."),
+    ] = None
+    as_json: common.AsJson = False
+
+
+@common.with_options
+def evaluate(
+    data: DataOptions, methods: MethodOptions, model: ModelOptions, output: OutputOptions
 ) -> None:
     """Measure which methods explain a model faithfully, on the same texts with the same budget."""
-    if data is None and explanations is None:
+    _check(data, methods, model)
+    shared: dict[str, Any] = {
+        "metrics": common.names(methods.metrics),
+        "seed": model.seed,
+        "folder": output.folder,
+        "cache": model.cache,
+        "reference": methods.reference,
+    }
+    shared = {name: value for name, value in shared.items() if value is not None}
+    shared["about"] = data.about()
+    classifier = common.start().load(model.model, runtime=model.runtime)
+    if methods.explanations is not None:
+        found = _judge_saved(classifier, data, methods, shared)
+    else:
+        found = _explain_and_judge(classifier, data, methods, model, shared)
+    _tell(found, output.folder, output.as_json)
+
+
+def _check(data: DataOptions, methods: MethodOptions, model: ModelOptions) -> None:
+    if data.data is None and methods.explanations is None:
         raise PisteError(
             "No data was given: expected --data with a table of texts (.csv, .jsonl, .parquet …), "
             "or --explanations with a folder of saved explanations."
         )
-    changed = samples, save_explanations, units != "words", removal != "delete", min_words
-    if explanations is not None and any(changed):
+    changed = (
+        model.samples,
+        methods.save_explanations,
+        model.units != "words",
+        model.removal != "delete",
+        data.min_words,
+    )
+    if methods.explanations is not None and any(changed):
         raise PisteError(
             "--explanations judges what was made before: leave out --samples, --units, --removal, "
             "--save-explanations and --min-words, which can't change it."
         )
-    columns: dict[str, Any] = {
-        "text": text_column,
-        "label": label_column,
-        "pair": pair_column,
-        "rationale": rationale_column,
-        "words_column": words_column,
-        "image": image_column,
-    }
-    bounds = min_words, max_words
-    shared: dict[str, Any] = {
-        "metrics": common.names(metrics),
-        "seed": seed,
-        "folder": folder,
-        "cache": cache,
-        "reference": reference,
-    }
-    shared = {name: value for name, value in shared.items() if value is not None}
-    shared["about"] = _about(data, split, bounds)
-    classifier = common.start().load(model, runtime=runtime)
+
+
+def _judge_saved(
+    classifier: Any, data: DataOptions, methods: MethodOptions, shared: dict[str, Any]
+) -> Results:
     from piste.data.examples import read_data
+    from piste.evaluation.benchmark.saved_explanations import evaluate_saved
+
+    assert methods.explanations is not None
+    lent = [] if data.data is None else read_data(data.data, split=data.split, **data.columns)
+    return evaluate_saved(
+        classifier, methods.explanations, methods=methods.methods, data=lent, **shared
+    )
+
+
+def _explain_and_judge(
+    classifier: Any,
+    data: DataOptions,
+    methods: MethodOptions,
+    model: ModelOptions,
+    shared: dict[str, Any],
+) -> Results:
+    from piste.data.examples import read_data
+    from piste.evaluation.benchmark.runner import evaluate as run
     from piste.evaluation.metrics import metric_class
 
-    fitted = any(metric_class(name).needs == "labels" for name in common.names(metrics) or ())
-
-    if explanations is not None:
-        from piste.evaluation.benchmark.saved_explanations import evaluate_saved
-
-        lent = [] if data is None else read_data(data, split=split, **columns)
-        found = evaluate_saved(classifier, explanations, methods=methods, data=lent, **shared)
-    else:
-        from piste.evaluation.benchmark.runner import evaluate as run
-
-        assert data is not None
-        wanted: dict[str, Any] = {"split": split, "words": bounds, "seed": seed}
-        chosen = read_data(data, examples=examples, **wanted, **columns)
-        how: dict[str, Any] = {"units": units, "removal": removal, "long": long}
-        found = run(
-            classifier,
-            chosen,
-            methods=methods,
-            examples=examples,
-            samples=samples,
-            save_explanations=save_explanations,
-            labelled=_labelled(data, columns, split) if fitted else None,
-            **how,
-            **shared,
-        )
-    _tell(found, folder, as_json)
-
-
-def _about(data: Path | None, split: str | None, words: tuple[int, int | None]) -> dict[str, Any]:
-    found: dict[str, Any] = {"command": shlex.join(["piste", *sys.argv[1:]])}
-    if data is not None:
-        found["data"] = data.name if split is None else f"{data.name} ({split})"
-        found["data_file"], found["words"] = str(data), list(words)
-    return found
+    assert data.data is not None
+    wanted: dict[str, Any] = {"split": data.split, "words": data.bounds, "seed": model.seed}
+    chosen = read_data(data.data, examples=data.examples, **wanted, **data.columns)
+    wanted_metrics = common.names(methods.metrics) or ()
+    fitted = any(metric_class(name).needs == "labels" for name in wanted_metrics)
+    return run(
+        classifier,
+        chosen,
+        methods=methods.methods,
+        examples=data.examples,
+        samples=model.samples,
+        save_explanations=methods.save_explanations,
+        labelled=_labelled(data.data, data.columns, data.split) if fitted else None,
+        **model.how,
+        **shared,
+    )
 
 
 def _labelled(data: Path, columns: dict[str, Any], split: str | None) -> Sequence[Example]:
-    """The texts that metrics are fitted to: those of other splits, if there are any.
+    """The texts whose words are counted: those of other splits, if there are any.
 
     The choice does not depend on the number of examples, so that a run can go on with more.
     """

@@ -20,8 +20,8 @@ def serve(
     results: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Results to browse: the folder of a corpus run, a vocabulary, a concept report, "
-            "or an explanation; may be given repeatedly."
+            help="Results to browse: the folder of a corpus run or of an evaluation, a vocabulary, "
+            "a concept report, a comparison or an explanation; may be given repeatedly."
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
@@ -30,12 +30,12 @@ def serve(
         str | None,
         typer.Option(
             envvar="PISTE_TOKEN",
-            help="What visitors must know; needed if other machines can reach the address.",
+            help="What clients must send; needed if other machines can reach the address.",
         ),
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(help="Another name by which visitors call this machine; repeatedly."),
+        typer.Option(help="Another name of this machine; may be given repeatedly."),
     ] = None,
     seconds: Annotated[float, typer.Option(help="How long one explanation may take.")] = 120.0,
     runtime: common.Runtime = "torch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from piste.classifiers import Classifier, load
 from piste.concepts.examples import Source, bind
-from piste.concepts.report import SURE, ConceptReport, ConceptScore
+from piste.concepts.report import ConceptReport, ConceptScore
 from piste.concepts.request import (
     NUMBERS,
     ClassExamples,
@@ -27,23 +27,17 @@ from piste.concepts.request import (
     read_sets,
     seen_size,
 )
-from piste.concepts.sensitivity import KINDS, Kind, Sensitivities, measure
+from piste.concepts.score_tests import correct_scores, tested_scores
+from piste.concepts.sensitivity import KINDS, measure
 from piste.concepts.state_shifts import EXAMPLES, move, reach
 from piste.concepts.states import StateReader
-from piste.concepts.statistics import (
-    CORRECTIONS,
-    Correction,
-    against_half,
-    as_random,
-    corrected,
-    range_of,
-    two_way_interval,
-    welch,
-)
+from piste.concepts.statistics import CORRECTIONS, Correction
 from piste.concepts.vector_fitting import SPACES, Draws, Fitted, Space, collect, fit_all
 from piste.engine import Progress, ProgressOption
 from piste.errors import PisteError, need
 from piste.validation import check_count, choose
+
+_NEGATIVES = "The set of negatives"
 
 
 class _Looking(Progress):
@@ -99,99 +93,195 @@ def score(
     """
     start = time.perf_counter()
     need("sklearn", "concepts", "Concept activation vectors")
-    for name, value, least in (("repeats", repeats, 2), ("tokens", tokens, 1), ("seed", seed, 0)):
-        check_count(name, value, least)
-    choose("number", number, NUMBERS)
-    choose("correction", correction, CORRECTIONS)
-    choose("long", long, ("truncate", "error"))
-    loaded = _white_box(classifier)
-    repeated: Counter[str] = Counter()
-    classes = read_classes(loaded, data, target, number, repeated)
-    size = seen_size(loaded, classes[0].inputs[0])
-    sets = read_sets(loaded, concepts, size, seed, repeated)
-    against = read_negatives(loaded, negatives, sets, size, seed, repeated)
-    reader = StateReader(loaded, [classes[0].goal])
-    depth = reader.probe(next(bind(loaded, classes[0].title, classes[0].inputs, long)))
-    chosen = read_layers(layers, depth)
-    sizes = {name: len(inputs) for name, inputs in sets.items()}
-    draws = Draws(sizes, None if against is None else len(against), repeats, seed)
-    titled = {f"The concept {name!r}": inputs for name, inputs in sets.items()}
-    if against is not None:
-        titled["The set of negatives"] = against
-    cut: Counter[str] = Counter()
+    options = _Options(repeats, tokens, number, correction, long, seed)
+    task = _prepare(_white_box(classifier), data, concepts, target, negatives, layers, options)
     with _Looking(progress) as shown:
-        shown.plan(sum(map(len, titled.values())))
-        given = [several[0].inputs for several in _sharing(classes)]
-        shown.plan(sum(len(inputs) + len(chosen) * len(_spread(inputs)) for inputs in given))
-        shown.plan(draws.fits * len(chosen) * len(SPACES))
-        held = [
-            collect(
-                reader,
-                bind(loaded, title, inputs, long, cut),
-                chosen,
-                tokens=tokens,
-                seed=[seed, 0, place],
-                done=shown.advance,
-            )
-            for place, (title, inputs) in enumerate(titled.items())
+        _plan(task, shown)
+        vectors = _fit(task, shown)
+        scores = [
+            one
+            for several in _sharing(task.classes)
+            for one in _score(task, several, vectors, shown)
         ]
-        fitted: list[Mapping[Space, Fitted]] = [
-            {
-                space: fit_all([one[place][space] for one in held], draws, shown.advance)
-                for space in SPACES
-            }
-            for place in range(len(chosen))
-        ]
-        reaches = [
-            reach([one[place]["tokens"] for one in held], spaces["tokens"])
-            for place, spaces in enumerate(fitted)
-        ]
-        scores: list[ConceptScore] = []
-        for several in _sharing(classes):
-            reader.goals = tuple(one.goal for one in several)
-            title, inputs = several[0].title, several[0].inputs
-            subjects = bind(loaded, title, inputs, long, cut)
-            found = measure(reader, subjects, chosen, fitted, shown.advance)
-            subjects = bind(loaded, title, _spread(inputs), long)
-            vectors = [spaces["tokens"] for spaces in fitted]
-            moved = move(reader, subjects, chosen, vectors, reaches, shown.advance)
-            for goal, one in enumerate(several):
-                for place, (layer, spaces) in enumerate(zip(chosen, fitted, strict=True)):
-                    kinds = found[goal][place]
-                    if moved is not None:
-                        kinds["moved"] = moved[goal][place]
-                    for kind, numbers in kinds.items():
-                        scores += _judged(one, layer, kind, numbers, spaces[KINDS[kind]], seed)
+    return _report(task, vectors, scores, time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The numbers and choices of :func:`score`, checked."""
+
+    repeats: int
+    tokens: int
+    number: Number
+    correction: Correction
+    long: Literal["truncate", "error"]
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("repeats", 2), ("tokens", 1), ("seed", 0)):
+            check_count(name, getattr(self, name), least)
+        choose("number", self.number, NUMBERS)
+        choose("correction", self.correction, CORRECTIONS)
+        choose("long", self.long, ("truncate", "error"))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is scored, with all examples read."""
+
+    classifier: Classifier
+    classes: Sequence[ClassExamples]
+    sets: Mapping[str, Sequence[Any]]
+    negatives: Sequence[Any] | None
+    reader: StateReader
+    depth: int
+    layers: Sequence[int]
+    draws: Draws
+    options: _Options
+    repeated: Counter[str]
+    """Examples that were left out, by the set they came with."""
+    cut: Counter[str] = field(default_factory=Counter)
+    """Examples that were cut, by their set."""
+
+    @property
+    def titled_sets(self) -> dict[str, Sequence[Any]]:
+        """The concepts, then the negatives, as errors name them."""
+        titled = {f"The concept {name!r}": inputs for name, inputs in self.sets.items()}
+        return titled if self.negatives is None else titled | {_NEGATIVES: self.negatives}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many examples every concept has."""
+        return {name: len(inputs) for name, inputs in self.sets.items()}
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    """The vectors of every layer, and how far states are moved along them."""
+
+    fitted: Sequence[Mapping[Space, Fitted]]
+    reaches: Sequence[float]
+
+    @property
+    def tokens(self) -> list[Fitted]:
+        return [spaces["tokens"] for spaces in self.fitted]
+
+
+def _prepare(
+    classifier: Classifier,
+    data: Data,
+    concepts: Concepts,
+    target: TargetClass | Sequence[TargetClass] | None,
+    negatives: Source | None,
+    layers: Sequence[int] | None,
+    options: _Options,
+) -> _Task:
+    """Read classes, concepts and negatives, and find out how deep the model is."""
+    repeated: Counter[str] = Counter()
+    classes = read_classes(classifier, data, target, options.number, repeated)
+    first = classes[0]
+    size = seen_size(classifier, first.inputs[0])
+    sets = read_sets(classifier, concepts, size, options.seed, repeated)
+    against = read_negatives(classifier, negatives, sets, size, options.seed, repeated)
+    reader = StateReader(classifier, [first.goal])
+    depth = reader.probe(next(bind(classifier, first.title, first.inputs, options.long)))
+    sizes = {name: len(inputs) for name, inputs in sets.items()}
+    many = None if against is None else len(against)
+    return _Task(
+        classifier=classifier,
+        classes=classes,
+        sets=sets,
+        negatives=against,
+        reader=reader,
+        depth=depth,
+        layers=read_layers(layers, depth),
+        draws=Draws(sizes, many, options.repeats, options.seed),
+        options=options,
+        repeated=repeated,
+    )
+
+
+def _plan(task: _Task, shown: Progress) -> None:
+    """Announce all the work: examples that are read or moved, and vectors that are fitted."""
+    shown.plan(sum(map(len, task.titled_sets.values())))
+    given = [several[0].inputs for several in _sharing(task.classes)]
+    shown.plan(sum(len(inputs) + len(task.layers) * len(_spread(inputs)) for inputs in given))
+    shown.plan(task.draws.fits * len(task.layers) * len(SPACES))
+
+
+def _fit(task: _Task, shown: Progress) -> _Vectors:
+    """Collect the states of all sets, and fit vectors to them in every layer."""
+    held = [
+        collect(
+            task.reader,
+            bind(task.classifier, title, inputs, task.options.long, task.cut),
+            task.layers,
+            tokens=task.options.tokens,
+            seed=[task.options.seed, 0, place],
+            done=shown.advance,
+        )
+        for place, (title, inputs) in enumerate(task.titled_sets.items())
+    ]
+    fitted: list[Mapping[Space, Fitted]] = [
+        {
+            space: fit_all([one[place][space] for one in held], task.draws, shown.advance)
+            for space in SPACES
+        }
+        for place in range(len(task.layers))
+    ]
+    reaches = [
+        reach([one[place]["tokens"] for one in held], spaces["tokens"])
+        for place, spaces in enumerate(fitted)
+    ]
+    return _Vectors(fitted, reaches)
+
+
+def _score(
+    task: _Task, several: Sequence[ClassExamples], vectors: _Vectors, shown: Progress
+) -> Iterator[ConceptScore]:
+    """Every concept's scores for classes that share their examples, not corrected yet."""
+    reader, long = task.reader, task.options.long
+    reader.goals = tuple(one.goal for one in several)
+    title, inputs = several[0].title, several[0].inputs
+    subjects = bind(task.classifier, title, inputs, long, task.cut)
+    found = measure(reader, subjects, task.layers, vectors.fitted, shown.advance)
+    subjects = bind(task.classifier, title, _spread(inputs), long)
+    moved = move(reader, subjects, task.layers, vectors.tokens, vectors.reaches, shown.advance)
+    for goal, one in enumerate(several):
+        for place, (layer, spaces) in enumerate(zip(task.layers, vectors.fitted, strict=True)):
+            kinds = found[goal][place]
+            if moved is not None:
+                kinds["moved"] = moved[goal][place]
+            for kind, numbers in kinds.items():
+                space = spaces[KINDS[kind]]
+                yield from tested_scores(one, layer, kind, numbers, space, task.options.seed)
+
+
+def _report(
+    task: _Task, vectors: _Vectors, scores: Sequence[ConceptScore], seconds: float
+) -> ConceptReport:
     return ConceptReport(
-        scores=_corrected(scores, correction),
+        scores=correct_scores(scores, task.options.correction),
         vectors={
             name: {
-                layer: spaces["tokens"].concepts[name].mean(axis=0)
-                for layer, spaces in zip(chosen, fitted, strict=True)
+                layer: fitted.concepts[name].mean(axis=0)
+                for layer, fitted in zip(task.layers, vectors.tokens, strict=True)
             }
-            for name in sets
+            for name in task.sets
         },
-        depth=depth,
-        goals=tuple(one.goal for one in classes),
-        concepts=sizes,
-        negatives=None if against is None else len(against),
-        examples={one.name: len(one.inputs) for one in classes},
-        calls=reader.calls,
-        seconds=time.perf_counter() - start,
-        settings={
-            "repeats": repeats,
-            "random_sets": draws.sets,
-            "tokens": tokens,
-            "number": number,
-            "correction": correction,
-            "long": long,
-            "seed": seed,
-        },
-        classifier=loaded.describe(),
+        depth=task.depth,
+        goals=tuple(one.goal for one in task.classes),
+        concepts=task.sizes,
+        negatives=None if task.negatives is None else len(task.negatives),
+        examples={one.name: len(one.inputs) for one in task.classes},
+        calls=task.reader.calls,
+        seconds=seconds,
+        settings={**asdict(task.options), "random_sets": task.draws.sets},
+        classifier=task.classifier.describe(),
         versions={
             name: version(name) for name in ("piste", "torch", "transformers", "scikit-learn")
         },
-        notes=tuple(_notes(repeated, cut, scores)),
+        notes=tuple(_notes(task.repeated, task.cut, scores)),
     )
 
 
@@ -217,55 +307,6 @@ def _spread(inputs: Sequence[Any]) -> Sequence[Any]:
     """As many as states are moved of, from all over."""
     places = np.linspace(0, len(inputs) - 1, min(len(inputs), EXAMPLES)).round()
     return [inputs[int(place)] for place in places]
-
-
-def _judged(
-    of: ClassExamples, layer: int, kind: Kind, found: Sensitivities, fitted: Fitted, seed: int
-) -> Iterator[ConceptScore]:
-    """Every concept's score against those of the random sets; not corrected yet."""
-    random_means = found.random.mean(axis=(1, 2))
-    random_shares = (found.random > 0).mean(axis=2)
-    low, high = range_of(random_shares.mean(axis=1))
-    for name, numbers in found.concepts.items():
-        hits = numbers > 0
-        shares = hits.mean(axis=1)
-        accuracy = float(fitted.accuracies[name].mean())
-        accuracy_low, accuracy_high = range_of(fitted.accuracies[name])
-        interval = two_way_interval(hits, seed)
-        p = as_random(float(numbers.mean()), random_means)
-        yield ConceptScore(
-            concept=name,
-            target=of.name,
-            layer=layer,
-            kind=kind,
-            score=float(shares.mean()),
-            low=interval[0],
-            high=interval[1],
-            sensitivity=float(numbers.mean()),
-            random_score=float(random_shares.mean()),
-            random_low=low,
-            random_high=high,
-            p=p,
-            p_corrected=p,
-            p_welch=welch(shares, random_shares[:, 0]),
-            p_half=against_half(shares),
-            accuracy=accuracy,
-            accuracy_low=accuracy_low,
-            accuracy_high=accuracy_high,
-            random_accuracy=float(fitted.random_accuracies.mean()),
-            separable=as_random(accuracy, fitted.random_accuracies, above=True) < SURE,
-        )
-
-
-def _corrected(scores: Sequence[ConceptScore], how: Correction) -> tuple[ConceptScore, ...]:
-    """For all concepts, classes and layers of a kind at once: kinds are views of one question."""
-    found = list(scores)
-    for kind in KINDS:
-        places = [place for place, one in enumerate(scores) if one.kind == kind]
-        chances = corrected([scores[place].p for place in places], how)
-        for place, p in zip(places, chances, strict=True):
-            found[place] = replace(found[place], p_corrected=float(p))
-    return tuple(found)
 
 
 def _notes(

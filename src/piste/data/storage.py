@@ -157,19 +157,20 @@ def _fidelity(data: Any) -> Fidelity:
 
     def pair(name: str) -> tuple[float, float]:
         low, high = data.get(name, unknown)
-        return _number(low), _number(high)
+        return number(low), number(high)
 
     return Fidelity(
-        _number(data["r2"]),
-        _number(data["mse"]),
+        number(data["r2"]),
+        number(data["mse"]),
         int(data["questions"]),
         pair("r2_range"),
         pair("mse_range"),
-        *(_number(data.get(name)) for name in ("single", "few", "many")),
+        *(number(data.get(name)) for name in ("single", "few", "many")),
     )
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
+    """The number that :func:`numbers` wrote."""
     return float("nan") if value is None else float(value)
 
 
@@ -221,13 +222,17 @@ def _build(
         classifier=meta["classifier"],
         versions=meta["versions"],
         ranking=meta["ranking"],
-        cost=_number(meta.get("cost")),
+        cost=number(meta.get("cost")),
     )
 
 
 def from_json(text: str) -> Explanation:
     """The explanation that :func:`to_json` wrote."""
-    data = json.loads(text)
+    return from_dict(json.loads(text))
+
+
+def from_dict(data: Mapping[str, Any]) -> Explanation:
+    """The explanation from its JSON object."""
     units = [Unit(**unit) for unit in data["units"]]
     return _build(data, units, data["scores"], data["errors"])
 
@@ -332,15 +337,7 @@ def _from_parquet(path: Path) -> Explanation:
 
 
 def read(path: str | Path) -> Explanation:
-    """A stored explanation: .json, .csv or .parquet.
-
-    >>> import piste, tempfile, os
-    >>> e = piste.explain(piste.load(lambda texts: [len(t) for t in texts]), "one two three")
-    >>> file = os.path.join(tempfile.mkdtemp(), "e.json")
-    >>> _ = e.to_json(file)
-    >>> piste.read(file).units == e.units
-    True
-    """
+    """A stored explanation: .json, .csv or .parquet."""
     file = Path(path)
     if not file.is_file():
         raise PisteError(f"There is no file {str(path)!r}.")

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from piste.data.storage import number, numbers, write_text
 from piste.errors import PisteError
 from piste.evaluation.metrics import Figure, read_figure
 from piste.views import VIEWS
@@ -41,8 +42,6 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain parts that JSON can hold: None for NaN, "inf" for infinity."""
-        from piste.data.storage import numbers
-
         return {
             "example": self.example,
             "method": self.method,
@@ -58,9 +57,9 @@ class Row:
         return Row(
             example=str(data["example"]),
             method=str(data["method"]),
-            figures={name: _number(value) for name, value in data["figures"].items()},
+            figures={name: number(value) for name, value in data["figures"].items()},
             curves={
-                name: tuple(_number(value) for value in curve)
+                name: tuple(number(value) for value in curve)
                 for name, curve in data["curves"].items()
             },
             problem=str(data["problem"]),
@@ -143,8 +142,6 @@ class Results:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Everything as JSON, also written to ``path`` if given."""
-        from piste.data import storage
-
         data = {
             "piste_results": FORMAT,
             "settings": dict(self.settings),
@@ -154,7 +151,7 @@ class Results:
         }
         text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False, default=str)
         if path is not None:
-            storage.write_text(path, text)
+            write_text(path, text)
         return text
 
     @staticmethod
@@ -173,7 +170,9 @@ class Results:
                 methods=tuple(data["methods"]),
                 settings=data["settings"],
             )
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as problem:
+        except PisteError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise PisteError(f"These are no stored results, or not whole ones ({problem}).") from (
                 problem
             )
@@ -198,5 +197,16 @@ class Results:
         return VIEWS["evaluation_terminal"](self)
 
 
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
+def read(path: str | Path) -> Results:
+    """Stored results."""
+    file = Path(path)
+    if not file.is_file():
+        raise PisteError(f"There is no file {str(path)!r}.")
+    try:
+        return Results.from_json(file.read_bytes().decode("utf-8-sig"))
+    except PisteError as problem:
+        raise PisteError(f"{str(path)!r}: {problem}") from problem
+    except UnicodeDecodeError as problem:
+        raise PisteError(f"{str(path)!r} is not UTF-8 text.") from problem
+    except OSError as problem:
+        raise PisteError(f"{str(path)!r} could not be read: {problem.strerror}.") from problem

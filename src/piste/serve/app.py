@@ -16,19 +16,19 @@ from starlette.exceptions import HTTPException
 
 from piste.errors import PisteError
 from piste.serve import page_html, result_views, schemas
-from piste.serve.http_errors import BusyError, MissingError, TooLargeError, UnreadyError
+from piste.serve.available_methods import METHOD_DESCRIPTIONS
+from piste.serve.http_errors import BusyError, MissingError, NotReadyError, TooLargeError
 from piste.serve.jobs import FINISHED
 from piste.serve.launcher import LOOPBACK
-from piste.serve.model_host import House
-from piste.serve.offered_methods import METHODS_ABOUT
-from piste.serve.priority_lock import Turns
+from piste.serve.model_host import ModelHost
+from piste.serve.priority_lock import PriorityLock
 from piste.serve.request_limits import Limits
 from piste.serve.result_registry import add_results
 from piste.serve.result_sources import open_results
 from piste.serve.schemas import refusals
-from piste.serve.security import Guard
+from piste.serve.security import SecurityMiddleware
 
-STATUS = {MissingError: 404, UnreadyError: 409, TooLargeError: 413, BusyError: 503}
+STATUS = {MissingError: 404, NotReadyError: 409, TooLargeError: 413, BusyError: 503}
 _ALIVE, _LOOK = 15.0, 0.1
 """Seconds of silence after which a stream of events shows that it is still there, and between two
 looks at a job: batches may be quicker than eyes."""
@@ -46,12 +46,12 @@ def create_app(
     """The application with its models loaded; it answers only to these hosts."""
     limits = limits or Limits()
     browsed = open_results(results)  # refused before models are loaded, which takes longer
-    house = House.load(models, limits, runtime)
+    host = ModelHost.load(models, limits, runtime)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        house.jobs.close()
+        host.jobs.close()
 
     app = FastAPI(
         title="Piste",
@@ -62,12 +62,12 @@ def create_app(
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    app.state.stop = house.jobs.stop
+    app.state.stop = host.jobs.stop
     _handle_problems(app)
     shown = add_results(app, browsed)
-    _add_pages(app, house, shown)
-    _add_explanations(app, house)
-    app.add_middleware(Guard, limits=limits, hosts=hosts, token=token)
+    _add_pages(app, host, shown)
+    _add_explanations(app, host)
+    app.add_middleware(SecurityMiddleware, limits=limits, hosts=hosts, token=token)
     return app
 
 
@@ -100,10 +100,10 @@ def _handle_problems(app: FastAPI) -> None:
         return answer
 
 
-def _add_pages(app: FastAPI, house: House, results: list[str]) -> None:
+def _add_pages(app: FastAPI, host: ModelHost, results: list[str]) -> None:
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def page() -> str:
-        return page_html.page(house.about(), results)
+        return page_html.page(host.about(), results)
 
     @app.get("/assets/{name}", include_in_schema=False)
     def asset(name: str) -> Response:
@@ -115,11 +115,12 @@ def _add_pages(app: FastAPI, house: House, results: list[str]) -> None:
     @app.get("/api/models", responses=refusals())
     def models() -> schemas.Models:
         """What can be asked: models, methods, limits, and results to browse."""
-        limits = house.limits
+        limits = host.limits
         return schemas.Models(
-            models=house.about(),
+            models=host.about(),
             methods=[
-                schemas.MethodAbout(name=name, about=about) for name, about in METHODS_ABOUT.items()
+                schemas.MethodInfo(name=name, about=about)
+                for name, about in METHOD_DESCRIPTIONS.items()
             ],
             limits={
                 name: getattr(limits, name)
@@ -136,15 +137,15 @@ def _add_pages(app: FastAPI, house: House, results: list[str]) -> None:
         )
 
 
-def _add_explanations(app: FastAPI, house: House) -> None:
-    jobs, exports = house.jobs, Turns(house.limits.exports)
+def _add_explanations(app: FastAPI, host: ModelHost) -> None:
+    jobs, exports = host.jobs, PriorityLock(host.limits.exports)
 
     @app.post(
         "/api/explanations", status_code=202, responses=refusals(400, 404, 408, 413, 415, 503)
     )
     def explain(request: schemas.ExplanationRequest) -> schemas.Job:
         """Ask for an explanation. It is made in the background: follow it by its id."""
-        return jobs.about(house.explain(request))
+        return jobs.about(host.explain(request))
 
     @app.get("/api/explanations/{job}", responses=refusals(404))
     def state(job: str) -> schemas.Job:
@@ -166,7 +167,7 @@ def _add_explanations(app: FastAPI, house: House) -> None:
         following = jobs.get(job)
 
         async def stream() -> AsyncIterator[str]:
-            # Looked at, not waited for: a wait would hold a thread for every visitor.
+            # Looked at, not waited for: a wait would hold a thread for every client.
             told, quiet = None, 0.0
             while True:
                 now = jobs.about(following)
@@ -195,7 +196,7 @@ def _add_explanations(app: FastAPI, house: House) -> None:
     @app.get("/api/explanations/{job}/view", responses=refusals(404, 409))
     def view(job: str) -> schemas.ViewAnswer:
         """What the page shows of it."""
-        return result_views.answered(result_views.of(jobs.finished(job), live=True))
+        return result_views.view_answer(result_views.comparison_view(jobs.finished(job), live=True))
 
     @app.post(
         "/api/explanations/{job}/removals",
@@ -203,7 +204,7 @@ def _add_explanations(app: FastAPI, house: House) -> None:
     )
     def remove(job: str, request: schemas.RemovalRequest) -> schemas.Removed:
         """The model's real answer without some units, and what every method expected."""
-        one = house.remove(job, request.removed)
+        one = host.remove(job, request.removed)
         return schemas.Removed(
             removed=list(one.removed),
             answer=one.answer,
@@ -222,8 +223,8 @@ def _add_explanations(app: FastAPI, house: House) -> None:
     def export(job: str, kind: Literal["html", "png", "json"]) -> Response:
         """The explanation as a standalone page, a picture, or JSON."""
         comparison = jobs.finished(job)
-        with exports.short():
-            content, media = result_views.exported(comparison, kind)
+        with exports.foreground():
+            content, media = result_views.export_file(comparison, kind)
         # The page's own policy allows its own script; it must not act as a page of this server.
         own = {"content-security-policy": "sandbox; default-src 'none'"} if kind == "html" else {}
         name = f'attachment; filename="explanation.{kind}"'

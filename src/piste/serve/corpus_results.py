@@ -15,22 +15,22 @@ from piste.corpus.sql import connected
 from piste.corpus.stored import explanation
 from piste.errors import PisteError, need
 from piste.serve import document_query
-from piste.serve.document_query import Facts, Wanted
+from piste.serve.document_query import DocumentQuery, Facts
 from piste.serve.http_errors import BusyError, MissingError
-from piste.serve.path_redaction import pathless
+from piste.serve.path_redaction import redact_paths
 from piste.serve.result_schemas import DocumentRow, Documents, ResultKind
-from piste.serve.result_views import answered
+from piste.serve.result_views import view_answer
 from piste.serve.schemas import ViewAnswer
 from piste.show import wording
 from piste.show.html import explanation_html, words_html
 
 Made = TypeVar("Made")
-_AT_ONCE = 4
+_READERS = 4
 """Questions to one run at a time; each may read a whole column of it."""
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 
 
-class Run:
+class CorpusRun:
     """The folder of a corpus run. It may still grow: what was found out holds until it does."""
 
     kind: ResultKind = "corpus"
@@ -41,9 +41,9 @@ class Run:
         self._duckdb: Any = need("duckdb", "query", "Browsing a corpus run")
         need("pyarrow.parquet", "tables", "Browsing a corpus run")
         read_manifest(folder)  # refuses what is no run
-        self._turns = threading.BoundedSemaphore(_AT_ONCE)
-        self._making = threading.Lock()
-        self._made: dict[str, tuple[int, Any]] = {}
+        self._slots = threading.BoundedSemaphore(_READERS)
+        self._cache_lock = threading.Lock()
+        self._cache: dict[str, tuple[int, Any]] = {}
         self._describe()  # a broken manifest is told at the start
 
     @property
@@ -56,7 +56,7 @@ class Run:
         try:
             manifest = read_manifest(self._folder)
             documents, method = manifest["counts"]["documents"], manifest["settings"]["method"]
-            model = pathless(str(manifest["classifier"]["name"]))
+            model = redact_paths(str(manifest["classifier"]["name"]))
             state = "" if manifest["state"] == "done" else ", not finished"
         except (KeyError, TypeError) as problem:
             raise PisteError(
@@ -64,7 +64,7 @@ class Run:
             ) from problem
         return f"{documents:,} documents, by {method}, of {model}{state}"
 
-    def documents(self, wanted: Wanted) -> Documents:
+    def documents(self, wanted: DocumentQuery) -> Documents:
         """Those that fit, a page of them."""
         with self._reading():
             return document_query.page(self._folder, self._facts(), wanted)
@@ -76,39 +76,39 @@ class Run:
             if row is None:
                 raise MissingError(f"There is no document {number} in this run.")
             e = explanation(self._folder, number)
-        e = replace(e, settings=pathless(e.settings), classifier=pathless(e.classifier))
+        e = replace(e, settings=redact_paths(e.settings), classifier=redact_paths(e.classifier))
         shown = explanation_html.view(e)
-        return answered(replace(shown, body=f"{_header(row)}\n{shown.body}"))
+        return view_answer(replace(shown, body=f"{_header(row)}\n{shown.body}"))
 
     def words(self) -> ViewAnswer:
         """What the words of all documents do."""
         with self._reading():
-            return self._kept("words", self._words)
+            return self._cached("words", self._words)
 
     def _words(self) -> ViewAnswer:
         name = read_manifest(self._folder)["classifier"]["name"]
-        return answered(words_html.of_run(self._folder, model=pathless(str(name))))
+        return view_answer(words_html.of_run(self._folder, model=redact_paths(str(name))))
 
     def _facts(self) -> Facts:
         def find() -> Facts:
             with connected(self._folder) as connection:
                 return document_query.facts(connection)
 
-        return self._kept("facts", find)
+        return self._cached("facts", find)
 
-    def _kept(self, name: str, make: Callable[[], Made]) -> Made:
-        """Made once for all visitors, and again when the run has grown."""
+    def _cached(self, name: str, make: Callable[[], Made]) -> Made:
+        """Made once for all clients, and again when the run has grown."""
         parts = sum(1 for _ in (self._folder / "documents").glob("part-*.parquet"))
-        with self._making:
-            if name not in self._made or self._made[name][0] != parts:
-                self._made[name] = parts, make()
-            made: Made = self._made[name][1]
+        with self._cache_lock:
+            if name not in self._cache or self._cache[name][0] != parts:
+                self._cache[name] = parts, make()
+            made: Made = self._cache[name][1]
             return made
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """A turn at the files; problems with them are told without saying where they are."""
-        if not self._turns.acquire(timeout=_PATIENCE):
+        if not self._slots.acquire(timeout=_TIMEOUT):
             raise BusyError("Others are reading this run: try again in a moment.")
         try:
             yield
@@ -119,7 +119,7 @@ class Run:
                 "The files of this run can't be read any more: start the server again."
             ) from problem
         finally:
-            self._turns.release()
+            self._slots.release()
 
 
 def _header(row: DocumentRow) -> str:

@@ -21,7 +21,7 @@ _MOST_LABELS = 200
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DocumentQuery:
     """Which documents, in which order."""
 
     search: str = ""
@@ -115,7 +115,7 @@ def _truth(connection: Any, kept: Sequence[str], labels: Sequence[str]) -> tuple
     return None, False
 
 
-def page(folder: Path, known: Facts, wanted: Wanted) -> Documents:
+def page(folder: Path, known: Facts, wanted: DocumentQuery) -> Documents:
     """The documents that are wanted, and how many there are in all."""
     rows: list[DocumentRow] = []
     total = 0
@@ -152,7 +152,9 @@ def one(folder: Path, known: Facts, document: int) -> DocumentRow | None:
         return None
     with connected(folder) as connection:
         given = {"document": document}
-        found = _rows(connection, known, "WHERE document = $document", given, Wanted(limit=1))
+        found = _rows(
+            connection, known, "WHERE document = $document", given, DocumentQuery(limit=1)
+        )
     return found[0] if found else None
 
 
@@ -161,7 +163,7 @@ def _named(connection: Any, sql: str, given: dict[str, Any]) -> list[tuple[Any, 
 
 
 def _rows(
-    connection: Any, known: Facts, end: str, given: dict[str, Any], wanted: Wanted
+    connection: Any, known: Facts, end: str, given: dict[str, Any], wanted: DocumentQuery
 ) -> list[DocumentRow]:
     """Rows of a question; surprise is told before anything is left out, for it may be a rank."""
     begin = "1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from piste.errors import PisteError
 
-WRONG = "Something went wrong in the server, and its log says what: try another input."
-"""All that a visitor learns of what nobody foresaw."""
+INTERNAL_ERROR = "Something went wrong in the server, and its log says what: try another input."
+"""All that a client is told of an unexpected error."""
 
 
 class BusyError(PisteError):
@@ -16,7 +16,7 @@ class MissingError(PisteError):
     """There is no such thing, or no longer: 404."""
 
 
-class UnreadyError(PisteError):
+class NotReadyError(PisteError):
     """It is not finished, or never will be: 409."""
 
 
@@ -25,4 +25,4 @@ class TooLargeError(PisteError):
 
 
 class StoppedError(Exception):
-    """Raised inside a job whose visitor cancelled it, or whose time is over."""
+    """Raised inside a job that its client cancelled, or whose time is over."""

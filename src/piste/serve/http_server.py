@@ -1,4 +1,4 @@
-"""The HTTP server, less patient than the library's own with those who only hold connections."""
+"""The HTTP server, with a time limit on connections that send no complete request."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS = 400
-"""Beyond these, requests are told to come later; beyond twice as many, nobody is let in."""
+"""Beyond these, requests are answered 503; beyond twice as many, connections are closed."""
 ARRIVAL_SECONDS = 30.0
 """For a request to arrive, from its first byte or from the connection. More than
 ``Limits.body_seconds`` (:mod:`piste.serve.request_limits`), after which a body that is read is
 refused with a reason."""
 
 
-class PatientOnce(H11Protocol):
-    """One connection. Without a complete request in time it is closed, so that nobody can hold all.
+class TimeoutProtocol(H11Protocol):
+    """One connection. It is closed if no complete request comes in time.
 
     The library ends only connections that are silent after an answer.
     """
 
-    _late: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) > 2 * CONNECTIONS:
             transport.abort()
         else:
-            self._watch()
+            self._start_timer()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._unwatch()
+        self._cancel_timer()
 
-    def _watch(self) -> None:
+    def _start_timer(self) -> None:
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._unwatch()  # all of it came
-        elif self._late is None:
-            self._late = self.loop.call_later(ARRIVAL_SECONDS, self.transport.abort)
+            self._cancel_timer()  # all of it came
+        elif self._timer is None:
+            self._timer = self.loop.call_later(ARRIVAL_SECONDS, self.transport.abort)
 
-    def _unwatch(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class Server(uvicorn.Server):
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=PatientOnce,
+                http=TimeoutProtocol,
                 ws="none",
                 log_level="error",
                 access_log=False,

@@ -13,7 +13,13 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from piste.errors import PisteError
 from piste.serve import schemas
-from piste.serve.http_errors import WRONG, BusyError, MissingError, StoppedError, UnreadyError
+from piste.serve.http_errors import (
+    INTERNAL_ERROR,
+    BusyError,
+    MissingError,
+    NotReadyError,
+    StoppedError,
+)
 from piste.serve.request_limits import Limits
 
 State: TypeAlias = Literal["waiting", "working", "done", "failed", "cancelled"]
@@ -24,7 +30,7 @@ _CANCELLED = "It was cancelled."
 
 @dataclass(eq=False)
 class Job(Generic[Result]):
-    """One explanation. Its worker and its visitors change it; the first end that comes counts."""
+    """One explanation. Its worker and its clients change it; the first end that comes counts."""
 
     id: str
     work: Callable[[Job[Result]], Result]
@@ -48,13 +54,13 @@ class Job(Generic[Result]):
         """The next stage of the work."""
         with self.lock:
             self.stage, self.done, self.total = stage, 0, 0
-        self.go_on()
+        self.check_active()
 
     def progress(self, done: int, total: int) -> None:
         """Called after every batch; the place where work is stopped."""
         with self.lock:
             self.done, self.total = done, total
-        self.go_on()
+        self.check_active()
 
     def end(self, state: State, problem: str | None = None, result: Result | None = None) -> None:
         """It is finished, and lets go of its input; one that was finished before stays so."""
@@ -63,9 +69,9 @@ class Job(Generic[Result]):
                 return
             self.state, self.problem, self.result = state, problem, result
             self.stage = "done" if state == "done" else self.stage
-            self.work = _nothing
+            self.work = _already_run
 
-    def go_on(self) -> None:
+    def check_active(self) -> None:
         """Raise if nobody wants the result any more, or it takes too long."""
         if self.state == "cancelled":
             raise StoppedError(_CANCELLED)
@@ -89,7 +95,7 @@ class Jobs(Generic[Result]):
         self._waiting: deque[Job[Result]] = deque()
         self._changed = threading.Condition()
         self._worker: threading.Thread | None = None
-        self._leaving: threading.Thread | None = None
+        self._stopping: threading.Thread | None = None
 
     def add(self, key: str, model: str, work: Callable[[Job[Result]], Result]) -> Job[Result]:
         """A new job, or one that was asked for the same before and is done.
@@ -108,7 +114,7 @@ class Jobs(Generic[Result]):
                 )
             job = Job(secrets.token_urlsafe(16), work, self.limits, model)
             self._jobs[job.id], self._known[key] = job, job.id
-            self._forget()
+            self._evict()
             self._waiting.append(job)
             self._changed.notify_all()
             if self._worker is None:
@@ -128,7 +134,7 @@ class Jobs(Generic[Result]):
         job = self.get(name)
         if job.result is None:
             reason = job.problem or f"It is {job.state}."
-            raise UnreadyError(f"There is no explanation to show. {reason}")
+            raise NotReadyError(f"There is no explanation to show. {reason}")
         return job.result
 
     def cancel(self, name: str) -> Job[Result]:
@@ -153,21 +159,21 @@ class Jobs(Generic[Result]):
         with self._changed:
             for job in self._jobs.values():
                 self._drop(job)
-            self._leaving, self._worker = self._worker or self._leaving, None
+            self._stopping, self._worker = self._worker or self._stopping, None
             self._changed.notify_all()
 
-    def close(self, patience: float = 10.0) -> None:
+    def close(self, timeout: float = 10.0) -> None:
         """Cancel all, and wait for the worker, but no longer than so many seconds."""
         self.stop()
-        if self._leaving is not None:
-            self._leaving.join(timeout=patience)
+        if self._stopping is not None:
+            self._stopping.join(timeout=timeout)
 
     def _drop(self, job: Job[Result]) -> None:
         job.end("cancelled", _CANCELLED)
         if job in self._waiting:
             self._waiting.remove(job)
 
-    def _forget(self) -> None:
+    def _evict(self) -> None:
         """Drop the oldest that are finished, beyond what is kept."""
         finished = [one.id for one in self._jobs.values() if one.state in FINISHED]
         for name in finished[: max(len(self._jobs) - self.limits.kept, 0)]:
@@ -177,12 +183,12 @@ class Jobs(Generic[Result]):
     def _next(self) -> Job[Result] | None:
         """The next job, as soon as there is one; None if this worker is to go."""
 
-        def dismissed() -> bool:
+        def stopped() -> bool:
             return self._worker is not threading.current_thread()
 
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or dismissed())
-            if dismissed():
+            self._changed.wait_for(lambda: self._waiting or stopped())
+            if stopped():
                 return None
             job = self._waiting.popleft()
             job.start()
@@ -195,10 +201,10 @@ class Jobs(Generic[Result]):
             except (StoppedError, PisteError) as problem:
                 job.end("failed", str(problem))
             except Exception:
-                traceback.print_exc()  # for whoever runs the server; a visitor learns no more
-                job.end("failed", WRONG)
+                traceback.print_exc()  # for the server's log; the client is told no more
+                job.end("failed", INTERNAL_ERROR)
             del job  # while the next is waited for, nothing of this one is held
 
 
-def _nothing(job: Job[Any]) -> Any:
+def _already_run(job: Job[Any]) -> Any:
     raise AssertionError("a job runs once")

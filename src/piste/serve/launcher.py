@@ -13,7 +13,7 @@ from piste.serve.request_limits import Limits
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _BACKLOG = 128
-"""Visitors who may knock while models are loaded."""
+"""Connections that may wait while models are loaded."""
 
 
 def serve(
@@ -31,7 +31,7 @@ def serve(
     """Serve the page until it is stopped; ``ready`` is told the address.
 
     Elsewhere than on this machine alone only with a ``token``; ``names`` are further names by
-    which visitors call the machine.
+    which clients reach the machine.
     """
     for library in ("uvicorn", "fastapi"):
         need(library, "serve", "`piste serve`")
@@ -65,7 +65,7 @@ def check_place(host: str, token: str | None) -> None:
         alone = False
     if not alone and token is None:
         raise PisteError(
-            f"--host {host} can be reached from other machines, so a token is wanted: give "
+            f"--host {host} can be reached from other machines, so a token is required: give "
             "--token, or set PISTE_TOKEN, to 12 or more letters and digits."
         )
 

@@ -21,15 +21,14 @@ from PIL import Image
 
 from piste.classifiers import Classifier, load
 from piste.classifiers.base import check_text
-from piste.comparison import Comparison, compared, explanations, removals
+from piste.comparison import Comparison, compare_steps
 from piste.errors import PisteError
-from piste.explanation import Explanation
 from piste.image import Picture
 from piste.serve import schemas
+from piste.serve.available_methods import methods_for
 from piste.serve.http_errors import MissingError, TooLargeError
 from piste.serve.jobs import Job, Jobs
-from piste.serve.offered_methods import methods_for
-from piste.serve.priority_lock import Turns
+from piste.serve.priority_lock import PriorityLock
 from piste.serve.request_limits import Limits
 from piste.subject import TextInput
 from piste.target import resolve
@@ -42,37 +41,37 @@ _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 _GRID = re.compile(r"patches|(grid|superpixels):[1-9][0-9]{0,2}")
 
 
-class House:
-    """Classifiers by the name visitors see; what they may ask of them, and what was asked."""
+class ModelHost:
+    """Classifiers by the names that clients see, the limits on requests, and the jobs."""
 
     def __init__(self, classifiers: Mapping[str, Classifier], limits: Limits) -> None:
         if not classifiers:
             raise PisteError("There is no model to serve: give at least one.")
         self.classifiers, self.limits = dict(classifiers), limits
         self.jobs: Jobs[Comparison] = Jobs(limits)
-        self._turns = Turns(limits.questions)
+        self._lock = PriorityLock(limits.questions)
         self._decoding = threading.Lock()
 
     @staticmethod
-    def load(models: Sequence[Any], limits: Limits, runtime: Any = "torch") -> House:
-        """Load models by name, folder or hub id; visitors see no more of a folder than its name."""
+    def load(models: Sequence[Any], limits: Limits, runtime: Any = "torch") -> ModelHost:
+        """Load models by name, folder or hub id; clients see no more of a folder than its name."""
         found: dict[str, Classifier] = {}
         for model in models:
             if isinstance(model, Classifier):
-                classifier = copy(model)  # another name for visitors leaves the user's alone
-                classifier.name = shown = _shown(model.name)
+                classifier = copy(model)  # the user's own keeps its name
+                classifier.name = shown = _public_name(model.name)
             else:
-                shown = _shown(str(model))
+                shown = _public_name(str(model))
                 classifier = load(model, name=shown, runtime=runtime)
             if shown in found:
                 raise PisteError(f"Two models are called {shown!r}: rename one of the folders.")
             found[shown] = classifier
-        return House(found, limits)
+        return ModelHost(found, limits)
 
-    def about(self) -> list[schemas.ModelAbout]:
+    def about(self) -> list[schemas.ModelInfo]:
         """What can be asked of each model."""
         return [
-            schemas.ModelAbout(
+            schemas.ModelInfo(
                 name=name,
                 reads=one.reads,
                 labels=list(one.labels),
@@ -99,7 +98,7 @@ class House:
         """Ask the model about the input of a finished explanation without some units."""
         comparison, asked = self.jobs.finished(job), self.jobs.get(job)
         classifier = self.classifiers[asked.model]
-        with self._turns.short():
+        with self._lock.foreground():
             [one] = check(
                 classifier, list(comparison.explanations.values()), [removed], progress=False
             )
@@ -182,14 +181,16 @@ class House:
         sent: TextInput | bytes,
         request: schemas.ExplanationRequest,
     ) -> Callable[[Job[Comparison]], Comparison]:
-        how: dict[str, Any] = {"units": request.units, "long": request.long}
+        how: dict[str, Any] = {
+            "units": request.units, "long": request.long, "removal": request.removal
+        }  # fmt: skip
 
         def work(job: Job[Comparison]) -> Comparison:
             def progress(done: int, total: int) -> None:
                 job.progress(done, total)
-                self._turns.lend()
+                self._lock.yield_lock()
 
-            with self._turns.long():
+            with self._lock.background():
                 job.begin("reading the input")
                 given = Picture.of(sent) if isinstance(sent, bytes) else sent
                 size = len(classifier.subject(given, **how))
@@ -199,41 +200,19 @@ class House:
                         f"{self.limits.units:,} are explained here: shorten it, or cut it into "
                         "larger ones."
                     )
-                found: dict[str, Explanation] = {}
-                skipped: dict[str, str] = {}
-                for method in request.methods:
-                    job.begin(method)
-                    try:
-                        found |= dict(
-                            explanations(  # type: ignore[arg-type]  # those asked for raise
-                                classifier, given, [method], target=request.target,
-                                samples=request.samples, seed=request.seed, progress=progress,
-                                **how,
-                            )
-                        )  # fmt: skip
-                    except PisteError as problem:
-                        skipped[method] = str(problem)
-                if not found:
-                    raise PisteError(next(iter(skipped.values())))
-                if len(found) > 1:
-                    job.begin("removing units to see who is right")
-                    return compared(
-                        classifier, found, skipped, seed=request.seed, progress=progress
-                    )
-                job.begin("removing units to see if it is right")
-                [e] = found.values()
-                tried = removals(e, request.seed, alone=3)
-                return Comparison(
-                    found, {}, skipped, tuple(check(classifier, e, tried, progress=progress))
-                )
+                return compare_steps(
+                    classifier, given, request.methods, skips=lambda method: True,
+                    judged=len(request.methods) > 1, on_step=job.begin, progress=progress,
+                    target=request.target, samples=request.samples, seed=request.seed, **how,
+                )  # fmt: skip
 
         return work
 
 
-def _shown(name: str) -> str:
-    """What visitors see of a model's name: of a folder its last part, also if it ends in a dot.
+def _public_name(name: str) -> str:
+    """What clients see of a model's name: of a folder its last part, also if it ends in a dot.
 
-    >>> _shown("piste:reviews"), _shown("/secret/place/model/")
+    >>> _public_name("piste:reviews"), _public_name("/secret/place/model/")
     ('piste:reviews', 'model')
     """
     path = Path(name).expanduser()

@@ -9,8 +9,8 @@ from html import escape
 
 from PIL import Image
 
-from piste.serve.offered_methods import METHODS_ABOUT
-from piste.serve.schemas import ModelAbout
+from piste.serve.available_methods import METHOD_DESCRIPTIONS
+from piste.serve.schemas import ModelInfo
 from piste.show.html import inline_figure, page_shell
 from piste.zoo.clothes import CLOTHES, draw_clothes
 
@@ -23,7 +23,7 @@ _SCRIPTS = (
     "filtering.js", "listing.js", "browsing.js", "serving.js",
 )  # fmt: skip
 FIRST = ("slalom", "lime", "kernel_shap", "partition_shap", "integrated_gradients", "occlusion")
-"""Methods that are offered at once; the others on demand."""
+"""Methods that are shown first; the others on demand."""
 EXAMPLES = (
     "A slow start, but a wonderful ending.",
     "I expected another dull sequel. Instead it's a clever, warm and beautifully acted little "
@@ -51,14 +51,14 @@ ASSETS: Mapping[str, Callable[[], tuple[str | bytes, str]]] = {
     "piste.js": lambda: (_script(), "text/javascript"),
     **{f"{kind}.png": partial(_drawn, kind) for kind in CLOTHES},
 }
-"""All files that the server gives away, by name: nothing is read by a path of a visitor's."""
+"""All files that the server gives away, by name: nothing is read by a path from a client."""
 
 
-def page(models: Sequence[ModelAbout], results: Sequence[str]) -> str:
+def page(models: Sequence[ModelInfo], results: Sequence[str]) -> str:
     """The page before anything was asked."""
     about = {
         "models": [one.model_dump() for one in models],
-        "methods": dict(METHODS_ABOUT),
+        "methods": dict(METHOD_DESCRIPTIONS),
         "first": list(FIRST),
         "results": list(results),
         "pictures": [f"assets/{kind}.png" for kind in CLOTHES],

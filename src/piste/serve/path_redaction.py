@@ -1,4 +1,4 @@
-"""Settings without the paths in them: visitors see names, not where things lie."""
+"""Settings without the paths in them: clients see names, not places."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _BEGINS = re.compile(r"(?:[A-Za-z]:)?[\\/]|~|\.{1,2}[\\/]")
 _INSIDE = re.compile(r"(?<![\w/\\.:])(?:~|\.{1,2}|[A-Za-z]:)?(?:[\\/][^\s\\/'\"]+){2,}")
 
 
-def pathless(thing: Any) -> Any:
+def redact_paths(thing: Any) -> Any:
     """The same with only the last part of every path.
 
-    >>> pathless({"model": "/home/me/models/mine", "table": "some/words.parquet"})
+    >>> redact_paths({"model": "/home/me/models/mine", "table": "some/words.parquet"})
     {'model': 'mine', 'table': 'words.parquet'}
-    >>> pathless(["org/model", "and/or", "1 of 3 rows of '/data/x/a.csv' can't be read"])
+    >>> redact_paths(["org/model", "and/or", "1 of 3 rows of '/data/x/a.csv' can't be read"])
     ['org/model', 'and/or', "1 of 3 rows of 'a.csv' can't be read"]
     """
     if isinstance(thing, Mapping):
-        return {pathless(key): pathless(value) for key, value in thing.items()}
+        return {redact_paths(key): redact_paths(value) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):
-        return type(thing)(pathless(item) for item in thing)
+        return type(thing)(redact_paths(item) for item in thing)
     if isinstance(thing, PurePath):
         return thing.name
     if not isinstance(thing, str):

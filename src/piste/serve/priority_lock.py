@@ -1,4 +1,4 @@
-"""One at a time, and long work lets short questions in between its batches."""
+"""A lock for one at a time: background work lets short requests in between its batches."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from contextlib import contextmanager
 from piste.serve.http_errors import BusyError
 
 
-class Turns:
-    """A lock that the long hold for long, but lend to those who need it for a moment.
+class PriorityLock:
+    """A lock that background work holds for long, and yields to foreground requests.
 
-    >>> turns = Turns(most=8)
-    >>> with turns.long():
-    ...     turns.lend()  # nobody waits
+    >>> lock = PriorityLock(max_waiting=8)
+    >>> with lock.background():
+    ...     lock.yield_lock()  # nobody waits
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_waiting: int) -> None:
+        self._max_waiting = max_waiting
         self._condition = threading.Condition()
         self._taken = False
         self._waiting = 0
         self._served = 0
 
     @contextmanager
-    def long(self) -> Iterator[None]:
-        """For as long as it takes, with calls of :meth:`lend` in between."""
+    def background(self) -> Iterator[None]:
+        """For as long as it takes, with calls of :meth:`yield_lock` in between."""
         with self._condition:
             self._condition.wait_for(lambda: not self._taken)
             self._taken = True
         try:
             yield
         finally:
-            self._give_back()
+            self._release()
 
     @contextmanager
-    def short(self) -> Iterator[None]:
+    def foreground(self) -> Iterator[None]:
         """For a moment; refused if too many wait already."""
         with self._condition:
-            if self._waiting >= self._most:
+            if self._waiting >= self._max_waiting:
                 raise BusyError(
                     f"{self._waiting} others are waiting for the same: try again in a moment."
                 )
@@ -52,10 +52,10 @@ class Turns:
         try:
             yield
         finally:
-            self._give_back(served=1)
+            self._release(served=1)
 
-    def lend(self) -> None:
-        """Let all in who wait now, and go on after them; those who come later wait again."""
+    def yield_lock(self) -> None:
+        """Let in all who wait now, and go on after them; those who come later wait again."""
         with self._condition:
             if not self._waiting:
                 return
@@ -67,7 +67,7 @@ class Turns:
             )
             self._taken = True
 
-    def _give_back(self, served: int = 0) -> None:
+    def _release(self, served: int = 0) -> None:
         with self._condition:
             self._taken = False
             self._served += served

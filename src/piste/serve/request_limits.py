@@ -1,4 +1,4 @@
-"""What one visitor may ask for, so that others are served too."""
+"""Limits on what one client may ask for, so that others are served too."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import FastAPI, Query
 from fastapi import Path as InPath
 
-from piste.serve.corpus_results import Run
-from piste.serve.document_query import Wanted
+from piste.serve.corpus_results import CorpusRun
+from piste.serve.document_query import DocumentQuery
 from piste.serve.http_errors import MissingError
-from piste.serve.result_schemas import Documents, ResultAbout, Sort
-from piste.serve.result_sources import Result, Stored
+from piste.serve.result_schemas import Documents, ResultInfo, Sort
+from piste.serve.result_sources import Result, StoredResult
 from piste.serve.schemas import ViewAnswer, refusals
 
 Number = Annotated[int, InPath(ge=0, le=2**31 - 1)]
@@ -27,25 +27,25 @@ def add_results(app: FastAPI, results: Sequence[Result]) -> list[str]:
             raise MissingError(f"There is no result {result} here: GET /api/results lists them.")
         return results[result]
 
-    def run(result: int) -> Run:
+    def run(result: int) -> CorpusRun:
         found = get(result)
-        if not isinstance(found, Run):
+        if not isinstance(found, CorpusRun):
             raise MissingError(f"Result {result} is no corpus run: it has no documents.")
         return found
 
     @app.get("/api/results", responses=refusals())
-    def listed() -> list[ResultAbout]:
+    def listed() -> list[ResultInfo]:
         """The results that can be browsed."""
         return [
-            ResultAbout(number=number, kind=one.kind, name=one.name, about=one.about)
+            ResultInfo(number=number, kind=one.kind, name=one.name, about=one.about)
             for number, one in enumerate(results)
         ]
 
     @app.get("/api/results/{result}/view", responses=refusals(404))
     def view(result: Number) -> ViewAnswer:
-        """What the page shows of a vocabulary, a concept report or an explanation."""
+        """What the page shows of any result but a corpus run."""
         found = get(result)
-        if not isinstance(found, Stored):
+        if not isinstance(found, StoredResult):
             raise MissingError(f"Result {result} is a corpus run: ask for its documents or words.")
         return found.answer
 
@@ -53,7 +53,7 @@ def add_results(app: FastAPI, results: Sequence[Result]) -> list[str]:
     def words(result: Number) -> ViewAnswer:
         """What the words of a corpus run or of a vocabulary do."""
         found = get(result)
-        if isinstance(found, Run):
+        if isinstance(found, CorpusRun):
             return found.words()
         if found.kind != "vocabulary":
             raise MissingError(f"Result {result} has no words: it is neither run nor vocabulary.")
@@ -74,7 +74,7 @@ def add_results(app: FastAPI, results: Sequence[Result]) -> list[str]:
         limit: Annotated[int, Query(ge=1, le=100)] = 25,
     ) -> Documents:
         """Documents of a corpus run, a page of them."""
-        wanted = Wanted(search, predicted, sort, descending, offset, limit)
+        wanted = DocumentQuery(search, predicted, sort, descending, offset, limit)
         return run(result).documents(wanted)
 
     @app.get("/api/results/{result}/documents/{document}", responses=_WAITING)

@@ -6,13 +6,15 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-ResultKind: TypeAlias = Literal["corpus", "vocabulary", "concepts", "explanation"]
+ResultKind: TypeAlias = Literal[
+    "corpus", "vocabulary", "concepts", "explanation", "comparison", "evaluation"
+]
 Sort: TypeAlias = Literal[
     "document", "predicted", "probability", "r2", "units", "surprise"
-]  # names of columns of the query in run_documents: visitors can sort by nothing else
+]  # names of columns of the query in run_documents: clients can sort by nothing else
 
 
-class ResultAbout(BaseModel):
+class ResultInfo(BaseModel):
     """One result that can be browsed."""
 
     number: Annotated[int, Field(description="By which it is asked for.")]

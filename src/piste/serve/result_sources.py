@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from piste.concepts import report_file
-from piste.data import storage
-from piste.errors import PisteError, need
-from piste.serve.corpus_results import Run
-from piste.serve.path_redaction import pathless
+from piste.comparison import Comparison
+from piste.concepts import ConceptReport
+from piste.errors import PisteError
+from piste.evaluation.results import Results
+from piste.explanation import Explanation
+from piste.readers import READERS, kind_of
+from piste.serve.corpus_results import CorpusRun
+from piste.serve.path_redaction import redact_paths
 from piste.serve.result_schemas import ResultKind
-from piste.serve.result_views import answered
+from piste.serve.result_views import comparison_view, view_answer
 from piste.serve.schemas import ViewAnswer
 from piste.show.html import concept_html, explanation_html, page_shell, words_html
+from piste.show.report import evaluation_html
 from piste.vocabulary import Vocabulary
 
 KNOWN = (
-    "the folder of a corpus run, a vocabulary (.parquet), a concept report (.json) or an "
-    "explanation (.json, .csv or .parquet)"
+    "the folder of a corpus run or of an evaluation, a vocabulary (.parquet), a concept report, "
+    "a comparison or evaluation results (.json), or an explanation (.json, .csv or .parquet)"
 )
+_PRIVATE = ("command", "data_file")
+"""Settings of an evaluation that tell where files lie."""
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A result in one file: its view is made once, when the server starts."""
+class StoredResult:
+    """A result whose view is made once, when the server starts."""
 
     name: str
     kind: ResultKind
@@ -35,7 +40,7 @@ class Stored:
     answer: ViewAnswer
 
 
-Result: TypeAlias = Stored | Run
+Result: TypeAlias = StoredResult | CorpusRun
 
 
 def open_results(paths: Sequence[str | Path]) -> list[Result]:
@@ -44,53 +49,75 @@ def open_results(paths: Sequence[str | Path]) -> list[Result]:
 
 
 def _opened(path: Path) -> Result:
-    if path.is_dir():
-        return Run(path)
-    if not path.is_file():
-        raise PisteError(f"There is no file or folder {str(path)!r}: --results wants {KNOWN}.")
+    if not path.exists():
+        raise PisteError(f"There is no file or folder {str(path)!r}: expected {KNOWN}.")
     try:
-        return _read(path, _kind(path))
+        kind = kind_of(path)
+        if kind == "corpus":
+            return CorpusRun(path)
+        if kind not in VIEWERS:
+            raise PisteError(f"{str(path)!r} can't be browsed: expected {KNOWN}.")
+        shown, about, view = VIEWERS[kind](READERS[kind](path))
     except PisteError:
         raise
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
-        raise PisteError(f"{str(path)!r} can't be browsed: --results wants {KNOWN}.") from problem
+        raise PisteError(f"{str(path)!r} can't be browsed: expected {KNOWN}.") from problem
+    return StoredResult(path.resolve().name, shown, about, view_answer(view))
 
 
-def _read(path: Path, kind: ResultKind) -> Stored:
-    if kind == "vocabulary":
-        found = Vocabulary.read(path)
-        found = replace(found, about=pathless(found.about))
-        about = f"{len(found):,} words of {found.about['documents']:,} documents"
-        return _stored(path, kind, about, words_html.of_vocabulary(found))
-    if kind == "concepts":
-        report = report_file.read(path)
-        own = {name: pathless(getattr(report, name)) for name in ("settings", "classifier")}
-        report = replace(report, notes=pathless(report.notes), **own)
-        about = f"{len(report.concepts):,} concepts in {report.classifier.get('name')}"
-        return _stored(path, kind, about, concept_html.view(report))
-    e = storage.read(path)
-    e = replace(e, settings=pathless(e.settings), classifier=pathless(e.classifier))
+Shown: TypeAlias = tuple[ResultKind, str, page_shell.View]
+
+
+def _vocabulary(found: Vocabulary) -> Shown:
+    found = replace(found, about=redact_paths(found.about))
+    about = f"{len(found):,} words of {found.about['documents']:,} documents"
+    return "vocabulary", about, words_html.of_vocabulary(found)
+
+
+def _concepts(report: ConceptReport) -> Shown:
+    own = {name: redact_paths(getattr(report, name)) for name in ("settings", "classifier")}
+    report = replace(report, notes=redact_paths(report.notes), **own)
+    about = f"{len(report.concepts):,} concepts in {report.classifier.get('name')}"
+    return "concepts", about, concept_html.view(report)
+
+
+def _explanation(e: Explanation) -> Shown:
+    e = _without_paths(e)
     about = f"one input, by {e.method}, of {e.classifier.get('name') or 'a model'}"
-    return _stored(path, kind, about, explanation_html.view(e))
+    return "explanation", about, explanation_html.view(e)
 
 
-def _stored(path: Path, kind: ResultKind, about: str, view: page_shell.View) -> Stored:
-    return Stored(path.resolve().name, kind, about, answered(view))
+def _comparison(found: Comparison) -> Shown:
+    explanations = {name: _without_paths(e) for name, e in found.explanations.items()}
+    found = replace(found, explanations=explanations, skipped=redact_paths(found.skipped))
+    first = next(iter(explanations.values()))
+    model = first.classifier.get("name") or "a model"
+    many = len(explanations)
+    about = f"one input, by {many} method{'s' if many != 1 else ''}, of {model}"
+    return "comparison", about, comparison_view(found)
 
 
-def _kind(path: Path) -> ResultKind:
-    """What a file says that it is; reading it in earnest shows whether that is true."""
-    ending = path.suffix.lower()
-    if ending == ".parquet":
-        parquet: Any = need("pyarrow.parquet", "tables", "Reading results")
-        metadata = parquet.read_schema(path).metadata or {}
-        own = json.loads(metadata.get(b"piste", b"{}"))
-        return "vocabulary" if "piste_vocabulary" in own else "explanation"
-    if ending == ".csv":
-        return "explanation"
-    content = json.loads(path.read_bytes().decode("utf-8-sig"))
-    if isinstance(content, dict) and "piste_concepts" in content:
-        return "concepts"
-    if isinstance(content, dict) and "piste" in content:
-        return "explanation"
-    raise PisteError(f"{str(path)!r} can't be browsed: --results wants {KNOWN}.")
+def _evaluation(results: Results) -> Shown:
+    settings = {name: one for name, one in results.settings.items() if name not in _PRIVATE}
+    rows = tuple(
+        replace(row, problem=redact_paths(row.problem), note=redact_paths(row.note))
+        for row in results.rows
+    )
+    results = replace(results, rows=rows, settings=redact_paths(settings))
+    about = f"{len(results.methods):,} methods on {len(results.examples):,} examples"
+    return "evaluation", about, evaluation_html.view(results)
+
+
+def _without_paths(e: Explanation) -> Explanation:
+    return replace(e, settings=redact_paths(e.settings), classifier=redact_paths(e.classifier))
+
+
+VIEWERS: Mapping[str, Callable[[Any], Shown]] = {
+    "vocabulary": _vocabulary,
+    "concepts": _concepts,
+    "explanation": _explanation,
+    "comparison": _comparison,
+    "results": _evaluation,
+    "run": _evaluation,
+}
+"""What is shown of a result, by the kind that :func:`piste.readers.kind_of` names."""

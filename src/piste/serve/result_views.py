@@ -14,28 +14,27 @@ from piste.show.alignment import SideBySide
 from piste.show.html import comparison_html, explanation_html, page_shell
 
 
-def of(comparison: Comparison, *, live: bool = False) -> page_shell.View:
+def comparison_view(comparison: Comparison, *, live: bool = False) -> page_shell.View:
     """One explanation, or several side by side; ``live`` if removals can be asked about."""
-    told = list(comparison.explanations.values())
-    if len(told) == 1 and not comparison.skipped:
-        return explanation_html.view(told[0], comparison.checks, live=live)
-    sides = SideBySide.of(told, comparison.verdicts, comparison.skipped, comparison.checks)
-    return comparison_html.view(sides, live=live)
+    if len(comparison.explanations) == 1 and not comparison.skipped:
+        [e] = comparison.explanations.values()
+        return explanation_html.view(e, comparison.checks, live=live)
+    return comparison_html.view(SideBySide.of_comparison(comparison), live=live)
 
 
-def answered(view: page_shell.View) -> ViewAnswer:
+def view_answer(view: page_shell.View) -> ViewAnswer:
     """A view as JSON; numbers that JSON doesn't know are null."""
     return ViewAnswer(
         title=view.title, html=view.body, rules=view.rules, data=clean(dict(view.data or {}))
     )
 
 
-def exported(comparison: Comparison, kind: Literal["html", "png", "json"]) -> tuple[bytes, str]:
+def export_file(comparison: Comparison, kind: Literal["html", "png", "json"]) -> tuple[bytes, str]:
     """A file of a result, and its media type."""
     if kind == "json":
         return comparison.to_json().encode("utf-8", "replace"), "application/json"
     if kind == "html":
-        return page_shell.document(of(comparison)).encode(
+        return page_shell.document(comparison_view(comparison)).encode(
             "utf-8", "replace"
         ), "text/html; charset=utf-8"
     told = list(comparison.explanations.values())

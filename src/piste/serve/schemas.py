@@ -43,6 +43,7 @@ class ExplanationRequest(Strict):
         Literal["error", "truncate", "windows"],
         Field(description=HELP["long"]),
     ] = "error"
+    removal: Annotated[Name, Field(description=HELP["removal"])] = "delete"
 
 
 class RemovalRequest(Strict):
@@ -61,12 +62,12 @@ class Problem(BaseModel):
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What an operation may answer beside its result; the guard's refusals can always come."""
+    """What an operation may answer beside its result; those of the security checks always can."""
     always = (401, 403, 421, 422)
     return {status: {"model": Problem} for status in sorted({*statuses, *always})}
 
 
-class ModelAbout(BaseModel):
+class ModelInfo(BaseModel):
     """One model that can be asked."""
 
     name: str
@@ -76,7 +77,7 @@ class ModelAbout(BaseModel):
     methods: list[str]
 
 
-class MethodAbout(BaseModel):
+class MethodInfo(BaseModel):
     """One way to explain."""
 
     name: str
@@ -86,8 +87,8 @@ class MethodAbout(BaseModel):
 class Models(BaseModel):
     """All that can be asked, and within which limits."""
 
-    models: list[ModelAbout]
-    methods: list[MethodAbout]
+    models: list[ModelInfo]
+    methods: list[MethodInfo]
     limits: dict[str, float]
     results: list[str]
 

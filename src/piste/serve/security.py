@@ -1,6 +1,6 @@
-"""What stands before every request: hosts, origins, a token, sizes, and headers for answers.
+"""Checks on every request (host, origin, token, size), and headers on every answer.
 
-A page that a visitor has open elsewhere must not reach a server on the same machine. Its requests
+Another page open in a client's browser must not reach a server on the same machine. Its requests
 carry a foreign ``Origin`` or ``Sec-Fetch-Site``, or (after a name was bound to another address) a
 foreign ``Host``; all three are refused. A body must be JSON, which no form can send.
 """
@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 
-from piste.serve.http_errors import WRONG
+from piste.serve.http_errors import INTERNAL_ERROR
 from piste.serve.request_limits import Limits
 
 Scope = MutableMapping[str, Any]
@@ -52,8 +52,8 @@ class _RefusedError(HTTPException):
     """Also raised while the app reads a body; of all exceptions, it lets only this kind through."""
 
 
-class Guard:
-    """Refuses what must not pass; everything else goes on to the app."""
+class SecurityMiddleware:
+    """Refuses requests that must not reach the app."""
 
     def __init__(self, app: App, limits: Limits, hosts: Sequence[str], token: str | None) -> None:
         self.app, self.limits, self.token = app, limits, token
@@ -70,7 +70,7 @@ class Guard:
             return
         begun = False
 
-        async def guarded_send(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
@@ -91,25 +91,25 @@ class Guard:
             }
             self._check_host(headers)
             self._check_origin(scope["method"], headers)
-            if await self._enter(scope, headers, guarded_send):
+            if await self._check_token(scope, headers, send_with_headers):
                 return
             self._check_body(scope["method"], headers)
             body = _Body(self, receive)
             try:
-                await self.app(scope, body.receive, guarded_send)
+                await self.app(scope, body.receive, send_with_headers)
             finally:
                 self.arriving -= body.size
         except _RefusedError as refused:
             if not begun:
-                await answer(guarded_send, refused.status_code, refused.detail)
+                await answer(send_with_headers, refused.status_code, refused.detail)
         except Exception:
-            traceback.print_exc()  # for whoever runs the server; a visitor learns no more
+            traceback.print_exc()  # for the server's log; the client is told no more
             if not begun:
-                await answer(guarded_send, 500, WRONG)
+                await answer(send_with_headers, 500, INTERNAL_ERROR)
 
     def _check_host(self, headers: dict[str, str]) -> None:
         host = name_of(headers.get("host", ""))
-        # An address can't be bound to another machine behind a visitor's back; a name can.
+        # An address can't be bound to another machine without the client's knowledge; a name can.
         if host not in self.hosts and not _is_address(host):
             raise _RefusedError(
                 421, "This server is not called by that name: use the address it printed."
@@ -123,13 +123,13 @@ class Guard:
         if site == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
             raise _RefusedError(403, "Only this server's own page may ask it from a browser.")
 
-    async def _enter(self, scope: Scope, headers: dict[str, str], send: Send) -> bool:
+    async def _check_token(self, scope: Scope, headers: dict[str, str], send: Send) -> bool:
         """Whether the request is answered already: a token in the address becomes a cookie."""
         if self.token is None:
             return False
         if scope["path"] == "/" and scope["method"] == "GET":
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-            if self._fits(given):
+            if self._token_matches(given):
                 # A strict cookie would not be sent on to the page after a link in a mail.
                 cookie = f"{COOKIE}={self.token}; HttpOnly; SameSite=Lax; Path=/"
                 start: Message = {
@@ -141,18 +141,19 @@ class Guard:
                 await send({"type": "http.response.body", "body": b""})
                 return True
         kind, _, bearer = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self._fits(bearer.strip()):
+        if kind.lower() == "bearer" and self._token_matches(bearer.strip()):
             return False
         # Other servers of this machine may have set cookies that no parser likes: only ours counts.
         for cookie in headers.get("cookie", "").split(";"):
             name, _, value = cookie.strip().partition("=")
-            if name == COOKIE and self._fits(value):
+            if name == COOKIE and self._token_matches(value):
                 return False
         raise _RefusedError(
-            401, "A token is wanted: open the address with ?token=…, or send it as a bearer token."
+            401,
+            "A token is required: add ?token=… to the address, or send a bearer token.",
         )
 
-    def _fits(self, given: str) -> bool:
+    def _token_matches(self, given: str) -> bool:
         return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
 
     def _check_body(self, method: str, headers: dict[str, str]) -> None:
@@ -163,23 +164,21 @@ class Guard:
             raise _RefusedError(413, self.limits.too_large)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if method == "POST" and kind != "application/json":
-            raise _RefusedError(
-                415, "A body of JSON is wanted, with content-type application/json."
-            )
+            raise _RefusedError(415, "Expected a JSON body, with content-type application/json.")
 
 
 class _Body:
     """One body, counted as it comes; one that doesn't come in time is not waited for."""
 
-    def __init__(self, guard: Guard, receive: Receive) -> None:
+    def __init__(self, middleware: SecurityMiddleware, receive: Receive) -> None:
         self.size = 0
-        self._guard, self._receive, self._ended = guard, receive, False
-        self._until = time.monotonic() + guard.limits.body_seconds
+        self._middleware, self._receive, self._ended = middleware, receive, False
+        self._until = time.monotonic() + middleware.limits.body_seconds
 
     async def receive(self) -> Message:
-        if self._ended:  # from here on only a leaving visitor is waited for
+        if self._ended:  # from here on only a disconnect is waited for
             return await self._receive()
-        limits = self._guard.limits
+        limits = self._middleware.limits
         try:
             message = await asyncio.wait_for(
                 self._receive(), max(self._until - time.monotonic(), 0.001)
@@ -189,11 +188,11 @@ class _Body:
         if message["type"] == "http.request":
             came = len(message.get("body", b""))
             self.size += came
-            self._guard.arriving += came
+            self._middleware.arriving += came
             self._ended = not message.get("more_body", False)
             if self.size > limits.body:
                 raise _RefusedError(413, limits.too_large)
-            if self._guard.arriving > limits.arriving:
+            if self._middleware.arriving > limits.arriving:
                 raise _RefusedError(503, "Too much is being sent at once: try again in a moment.")
         return message
 

@@ -170,6 +170,11 @@ class Vocabulary:
         return found
 
 
+def read(path: str | Path) -> Vocabulary:
+    """A stored vocabulary."""
+    return Vocabulary.read(path)
+
+
 def _second_format(rows: Mapping[str, Any], meta: Mapping[str, Any]) -> Vocabulary:
     background = None if meta["background"] is None else Background(*meta["background"])
     slalom = Slalom(

@@ -112,8 +112,9 @@ def read_results(folder: str | Path) -> Results:
     >>> read_results(folder).examples
     ('0', '1')
     """
-    plan = Plan.of(folder, KIND.read(folder))
-    return plan.results(_complete(Path(folder) / ROWS, plan.methods))
+    path = Path(folder).parent if Path(folder).name == KIND.manifest else Path(folder)
+    plan = Plan.of(path, KIND.read(path))
+    return plan.results(_complete(path / ROWS, plan.methods))
 
 
 def _line(row: Row) -> str:

@@ -43,9 +43,14 @@ _CAPTIONS = {
 
 
 def to_html(results: Results, path: str | Path | None = None) -> str:
-    """A complete page that works offline and without script, also written to ``path`` if given.
+    """A complete page that works offline and without script, also written to ``path`` if given."""
+    return page_shell.document(view(results), path)
 
-    All text is escaped. No difference is claimed that the paired interval doesn't show.
+
+def view(results: Results) -> page_shell.View:
+    """What the page shows. All text is escaped.
+
+    No difference is claimed that the paired interval doesn't show.
     """
     found = summary(results)
     stands = {name: standing(results, found, name) for name in table_figures(results)}
@@ -58,14 +63,13 @@ def to_html(results: Results, path: str | Path | None = None) -> str:
         _refusals(results),
         _settings(results),
     )
-    view = page_shell.View(
+    return page_shell.View(
         headline(main),
         "\n".join(part for part in parts if part),
         styles=("charts.css",),
         rules=colours() + ".piste{max-width:80rem}",
         scripts=("sorting.js",),
     )
-    return page_shell.document(view, path)
 
 
 def _header(results: Results, found: Summary, main: list[Standing]) -> str:

@@ -1,4 +1,4 @@
-"""The methods that the page and its interface offer, by name."""
+"""The methods that the page and its interface have, by name."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _all() -> Mapping[str, str]:
     return found
 
 
-METHODS_ABOUT: Mapping[str, str] = _all()
+METHOD_DESCRIPTIONS: Mapping[str, str] = _all()
 """All methods with what they are; SLALOM also in the form of the paper."""
 
 
 def methods_for(classifier: Classifier) -> list[str]:
     """Methods that may be asked for: none that reads files, none whose library is missing."""
-    known = {name: METHODS[name.partition("[")[0]] for name in METHODS_ABOUT}
+    known = {name: METHODS[name.partition("[")[0]] for name in METHOD_DESCRIPTIONS}
     return [
         name
         for name, method in known.items()
