@@ -45,7 +45,8 @@ assert "plot_plugin_view" in VIEWS and "piste_plugin" not in sys.modules
 e = piste.explain(piste.load(lambda texts: [text.count("good") for text in texts]), "A good film.")
 figure = e.plot("plugin_view", "waterfall.png")
 assert Path("waterfall.png").read_bytes().startswith(b"\\x89PNG")
-assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["A", "good", "film", "."]
+labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+assert labels == ["A", "good", "film", "."]
 """
 
 

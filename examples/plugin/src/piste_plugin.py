@@ -42,7 +42,7 @@ class UnitAlone(CheckedMethod):
         return [[unit] for unit in range(len(task.subject))]
 
     def solve(self, task: Task) -> Solution:
-        alone = task.target(task.logits[task.memory["held_out"] :])
+        alone = task.target(task.logits[task.held_out or 0 :])
         scores = self.scale * (alone - alone.mean(axis=0))
         return self.solution(task, self.around_the_whole(task, scores))
 
