@@ -1,26 +1,46 @@
-"""Every example in README and docs runs: python blocks as code, piste commands as commands."""
+"""Every example of README, CONTRIBUTING, ARCHITECTURE and docs runs.
+
+Python blocks are run as code, piste commands as commands.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from piste import cli
-from piste.evaluation import METRICS
+from piste.evaluation.metrics import METRICS
+from piste.methods import METHODS
+from piste.registry import Registry
+from piste.views import VIEWS
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """What examples register is removed again."""
+    registries = [one for one in (METHODS, METRICS, VIEWS) if isinstance(one, Registry)]
+    before = [set(one) for one in registries]
+    yield
+    for registry, names in zip(registries, before, strict=True):
+        for name in set(registry) - names:
+            registry.remove(name)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(METRICS, "_loaded", {})  # what an example registers is gone after it
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     names: dict[str, object] = {}
     ran = 0
