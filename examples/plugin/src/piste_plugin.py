@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 import piste
+from piste.classifiers.loading import Loading
 from piste.evaluation.metrics import Answers, Case, Figure, Measured, Metric
 from piste.explanation import Explanation
 from piste.methods import Solution, Task
@@ -56,7 +57,15 @@ class TopLoss(Metric):
 
     name: ClassVar[str] = "plugin_metric"
     about: ClassVar[str] = "what the answer loses without the top unit"
-    figures = (Figure("top_loss", "loss without the top unit", "higher"),)
+    figures = (
+        Figure(
+            "top_loss",
+            "higher",
+            title="top loss",
+            skill="finding the one unit that matters most",
+            about="what the answer loses without the top unit",
+        ),
+    )
 
     def plan(self, case: Case) -> list[Sequence1D]:
         whole = case.subject.whole
@@ -90,15 +99,13 @@ class KeywordLoader:
     subclass of ``piste.Classifier`` instead.
     """
 
-    @staticmethod
-    def accepts(source: Any) -> bool:
+    def accepts(self, source: Any) -> bool:
         """Whether this loader knows the source; it must be quick and change nothing."""
         return isinstance(source, PluginSource)
 
-    @staticmethod
-    def load(source: PluginSource, **options: Any) -> piste.Classifier:
-        """The classifier; ``options`` are those of ``piste.load``."""
-        return piste.load(source.logits, **{"name": "keywords", "outputs": "logits", **options})
+    def load(self, source: PluginSource, how: Loading) -> piste.Classifier:
+        """The classifier; ``how`` holds the options of ``piste.load``."""
+        return piste.load(source.logits, name=how.name or "keywords", outputs="logits")
 
 
 # -- a view: explanation.plot("plugin_view", "waterfall.png") ------------------------------------
