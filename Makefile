@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo serve test test-browser check bench speed clean format
+.PHONY: demo serve test test-slow test-browser check docs dist bench speed clean format
 
 demo: $(STAMP)
 	$(BIN)/piste demo
@@ -15,6 +15,10 @@ serve: $(STAMP)
 # A process per core, each with one thread: models this small gain nothing from a second one.
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
+# Only the tests marked slow.
+test-slow: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 # The page in a real browser: Debian's and Ubuntu's package is enough, or any Chromium or Chrome.
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
@@ -28,6 +32,15 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation as a site in build/docs; a warning is an error.
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(BIN)/python -m tools.docs
+
+# Wheel and source distribution in dist. The wheel is built from the source distribution.
+dist: $(STAMP)
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.panel

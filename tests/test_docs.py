@@ -1,4 +1,7 @@
-"""Every example in README and docs runs: python blocks as code, piste commands as commands."""
+"""Every example of README, CONTRIBUTING, ARCHITECTURE and docs runs.
+
+Python blocks are run as code, piste commands as commands.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,24 @@ from pathlib import Path
 import pytest
 
 from piste import cli
-from piste.evaluation import METRICS
+from piste.classifiers.loading import CLASSIFIERS
+from piste.evaluation.metrics import METRICS
+from piste.methods import METHODS
+from piste.views import VIEWS
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(METRICS, "_loaded", {})  # what an example registers is gone after it
+    for registry in (CLASSIFIERS, METHODS, METRICS, VIEWS):
+        monkeypatch.setattr(registry, "_loaded", {})  # what an example registers is gone after it
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     names: dict[str, object] = {}
     ran = 0
