@@ -58,6 +58,10 @@ class Registry(Mapping[str, T], Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*self._own, *self._entry_points(), *self._loaded]))
 
+    def added_first(self) -> list[str]:
+        """All names, those that were added to our own first."""
+        return [*(name for name in self if name not in self._own), *self._own]
+
     def __len__(self) -> int:
         return len(list(iter(self)))
 

@@ -117,7 +117,7 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
         if option not in known:
             raise PisteError(f"load has no option {option!r}: it has {', '.join(known)}.")
     how = Loading(tokenizer, **options)
-    for name in reversed(list(CLASSIFIERS)):
+    for name in CLASSIFIERS.added_first():
         loader = CLASSIFIERS[name]()
         if loader.accepts(source):
             return loader.load(source, how)
