@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import piste
@@ -44,7 +45,7 @@ def write_sources(folder: Path) -> None:
     places |= {Path(page): Path(place) for page, place in PAGES.items()}
     for page, place in places.items():
         text = (ROOT / page).read_text(encoding="utf-8")
-        text = outside_code(text, lambda part, page=page: relink(part, page, places))
+        text = outside_code(text, partial(relink, page=page, places=places))
         (folder / place).write_text(text, encoding="utf-8")
     with (folder / "index.md").open("a", encoding="utf-8") as index:
         index.write(contents(folder))
