@@ -1,6 +1,6 @@
 """Every example of README, CONTRIBUTING, ARCHITECTURE and docs runs.
 
-Python blocks are run as code, piste commands as commands.
+Python blocks are run as code, commands of piste and of studies as commands.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,14 @@ from piste.classifiers.loading import CLASSIFIERS
 from piste.evaluation.metrics import METRICS
 from piste.methods import METHODS
 from piste.views import VIEWS
+from studies.__main__ import main as studies_main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
+PROGRAMS = {"piste": cli.main, "python -m studies": studies_main}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -40,17 +43,18 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
             ran += 1
         elif language in ("sh", "console"):
             for line in code.splitlines():
-                if line.startswith("piste "):
-                    run_command(line, monkeypatch)
-                    ran += 1
+                for start, main in PROGRAMS.items():
+                    if line.startswith(f"{start} "):
+                        run_command(line.removeprefix(start), main, monkeypatch)
+                        ran += 1
     assert ran >= len(blocks), "a block was neither run nor a list of commands"
 
 
-def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", shlex.split(line, comments=True))
+def run_command(line: str, main: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["program", *shlex.split(line, comments=True)])
     code: object = 0
     try:
-        cli.main()
+        main()
     except SystemExit as stop:
         code = stop.code
     assert not code, line
