@@ -134,6 +134,10 @@ VARIANTS: dict[str, Callable[[Trial], Fit]] = {
     "three times the questions": lambda trial: answered(
         trial, drawn(trial, "log", True, 3 * BUDGET)
     ),
+    "seven tenths of the questions": lambda trial: answered(
+        trial, drawn(trial, "log", True, 7 * BUDGET // 10)
+    ),
+    "half the questions": lambda trial: answered(trial, drawn(trial, "log", True, BUDGET // 2)),
     "a quarter chosen by variance": chosen,
     "single units count once": _without_emphasis,
     "noise the same everywhere": _constant_noise,
