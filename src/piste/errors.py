@@ -1,4 +1,4 @@
-"""The one exception users see: what came, what is wanted, what to do."""
+"""The one exception users see: what was expected, what was given, what to do."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Picture:
                 reason = problem.strerror or str(problem)
                 raise PisteError(f"{str(source)!r} could not be read: {reason}.") from problem
         if isinstance(source, (bytes, bytearray, memoryview)):
-            return Picture(_decode(bytes(source), "What came"))
+            return Picture(_decode(bytes(source), "The input"))
         if isinstance(source, Image.Image):
             name = Path(getattr(source, "filename", "") or "picture").name
             return Picture(_rgb(source), name)
@@ -60,8 +60,8 @@ class Picture:
         if isinstance(source, np.ndarray):
             return Picture(_from_array(source))
         raise PisteError(
-            f"A picture is wanted (a file, its bytes, a PIL image or an array), but "
-            f"{shorten(source)} of type {type(source).__name__} came."
+            f"Expected a picture (a file, its bytes, a PIL image or an array), got "
+            f"{shorten(source)} of type {type(source).__name__}."
         )
 
     @property
@@ -145,7 +145,7 @@ def _decode(content: bytes, source: str) -> NDArray[np.uint8]:
             return _rgb(image)
     except (UnidentifiedImageError, Image.DecompressionBombError) as problem:
         raise PisteError(
-            f"{source} is not a picture that can be read: PNG, JPEG, WebP, GIF or BMP is wanted."
+            f"{source} is not a picture that can be read: expected PNG, JPEG, WebP, GIF or BMP."
         ) from problem
     except (OSError, SyntaxError, ValueError) as problem:
         if isinstance(problem, PisteError):
@@ -174,8 +174,8 @@ def _from_array(array: NDArray[Any]) -> NDArray[np.uint8]:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
         raise PisteError(
-            f"An array of height × width × 3 (or × 1, or without it) is wanted for a picture, but "
-            f"one of shape {array.shape} came."
+            f"Expected an array of height × width, height × width × 1 or height × width × 3 for a "
+            f"picture, got the shape {array.shape}."
         )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or array.min() < 0 or array.max() > 1:

@@ -77,4 +77,4 @@ def check_seed(seed: object) -> None:
     """Refuse what is no seed."""
     whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not whole or int(seed) < 0:  # type: ignore[call-overload]  # it has an index
-        raise PisteError(f"seed={seed!r} is wrong: a whole number from 0 on is wanted.")
+        raise PisteError(f"seed: expected a whole number of at least 0, got {seed!r}.")

@@ -79,7 +79,7 @@ class Registry(Mapping[str, T], Generic[T]):
         point = self._entry_points().get(name) if isinstance(name, str) else None
         if point is None:
             raise PisteError(
-                f"The {self.kind} {shorten(name)} is unknown: choose {', '.join(self)}."
+                f"Unknown {self.kind} {shorten(name)}: expected one of {', '.join(self)}."
             )
         try:
             found = point.load()

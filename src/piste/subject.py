@@ -198,7 +198,7 @@ def check_choices(units: UnitChoice, long: str, removal: str) -> None:
         ("removal", removal, REMOVALS),
     ):
         if choice not in known:
-            raise PisteError(f"{name}={choice!r} is unknown: choose {', '.join(known)}.")
+            raise PisteError(f"{name}: expected one of {', '.join(known)}, got {choice!r}.")
 
 
 def text_units(units: UnitChoice) -> UnitKind:

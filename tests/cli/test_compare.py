@@ -51,9 +51,12 @@ def test_json_holds_everything(monkeypatch: Any, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--methods", "slalom,lima"], "method='lima' is unknown"),
-        (["--removal", "burn"], "removal='burn' is unknown"),
-        (["--methods", "lime", "--samples", "0"], "samples=0 is wrong"),
+        (["--methods", "slalom,lima"], "got 'lima'"),
+        (["--removal", "burn"], "got 'burn'"),
+        (
+            ["--methods", "lime", "--samples", "0"],
+            "samples: expected a whole number of",
+        ),
         (["--methods", "slalom:weight"], "no score 'weight'"),
     ],
 )

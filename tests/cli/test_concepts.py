@@ -90,7 +90,7 @@ def test_the_shipped_ones_are_listed(monkeypatch, capsys) -> None:
         ({"--layers": "one"}, "numbers with commas"),
         ({"--layers": "7"}, "no layer 7"),
         ({"--out": "report.txt"}, "can't be written to 'report.txt'"),
-        ({"--number": "odds"}, "choose logit, log-odds"),
+        ({"--number": "odds"}, "expected one of logit, log-odds"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(

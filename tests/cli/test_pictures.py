@@ -113,7 +113,7 @@ def test_methods_stand_side_by_side(monkeypatch: Any, capsys: Any, model: Path, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["scene.png"], "'piste:reviews' reads texts, but the picture 'scene.png' came"),
+        (["scene.png"], "Expected a text for 'piste:reviews', got the picture 'scene.png'"),
         (["--image", "scene.png"], "reads texts, but the picture"),
         (["nothing.png"], "There is no file 'nothing.png'"),
         (["--image", "nothing.png", "-m", "MODEL"], "There is no file"),

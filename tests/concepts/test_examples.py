@@ -53,7 +53,7 @@ def test_files_of_texts(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(PisteError, match="has no table"):
         examples_of(tmp_path / "empty", "texts", size)
-    with pytest.raises(PisteError, match=r"'nothing' is neither a file of texts nor .* praise"):
+    with pytest.raises(PisteError, match=r"Expected a file of texts or .* praise.*, got 'nothing'"):
         examples_of("nothing", "texts", size)
 
 

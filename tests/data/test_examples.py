@@ -152,12 +152,12 @@ def broken(folder: Path, name: str) -> Path:
         ("number.jsonl", {"split": "test"}, "it has text"),
         ("short.jsonl", {"rationale": "marks"}, "1 marks for 2 words"),
         ("odd.jsonl", {"rationale": "marks"}, "0 or 1"),
-        ("word.jsonl", {"rationale": "marks"}, "a list is wanted"),
+        ("word.jsonl", {"rationale": "marks"}, "expected a list"),
         ("span.jsonl", {"rationale": "marks"}, "9 characters"),
         ("short.jsonl", {"words": (5, 9)}, "has 5 to 9 words"),
         ("short.jsonl", {"words": (5, 2)}, "least ≤ most"),
-        ("short.jsonl", {"examples": 0}, "examples=0"),
-        ("short.jsonl", {"seed": -1}, "seed=-1"),
+        ("short.jsonl", {"examples": 0}, "examples: expected"),
+        ("short.jsonl", {"seed": -1}, "seed: expected"),
     ],
 )
 def test_refusals_are_one_sentence(
@@ -223,7 +223,7 @@ def test_pictures_come_as_bytes_or_as_files_beside_the_data(tmp_path: Path) -> N
     (tmp_path / "1.png").write_bytes(b"nothing")
     with pytest.raises(PisteError, match="Row 2 of"):
         read_data(file, image="file")
-    with pytest.raises(PisteError, match="where a picture is wanted"):
+    with pytest.raises(PisteError, match="expected the bytes of a picture"):
         read_data(file, image="label")
     (only,) = as_examples([Picture(pixels[0])], None, 0)
     assert isinstance(only.input, Picture)

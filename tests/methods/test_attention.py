@@ -19,7 +19,7 @@ from piste.methods.attention_flow import maximum_flows
 from piste.methods.attention_games import brute_force
 from piste.target import Target
 from tests.classifiers import pictures
-from tests.classifiers.test_tracing import TRACED, state
+from tests.classifiers.introspection.test_tracing import TRACED, state
 from tests.conftest import FAMILIES, TEXT, build
 
 ATTENTION = [name for name, method in METHODS.items() if method.needs == "attention"]
@@ -396,17 +396,17 @@ def test_models_without_attention_are_refused(name: str, wordpiece: Any) -> None
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("attention", {"layers": "first"}, "layers='first' is unknown: choose mean, last"),
-        ("attention", {"queries": "cls"}, "choose all, reader"),
-        ("attention_norms", {"layers": 1}, "choose mean, last"),
-        ("attention_flow", {"most_tokens": 0}, "most_tokens=0 is wrong"),
+        ("attention", {"layers": "first"}, "layers: expected one of mean, last, got 'first'"),
+        ("attention", {"queries": "cls"}, "expected one of all, reader"),
+        ("attention_norms", {"layers": 1}, "expected one of mean, last"),
+        ("attention_flow", {"most_tokens": 0}, "most_tokens: expected .*, got 0"),
         ("grad_sam", {"received": "yes"}, "True or False"),
-        ("attention_shapley", {"game": "poker"}, "choose cls, mutual, max_mutual"),
-        ("attention_shapley", {"gradient": "abs"}, "choose none, relu, signed"),
-        ("attention_shapley", {"matrix": "flow"}, "choose mean, rollout"),
+        ("attention_shapley", {"game": "poker"}, "expected one of cls, mutual, max_mutual"),
+        ("attention_shapley", {"gradient": "abs"}, "expected one of none, relu, signed"),
+        ("attention_shapley", {"matrix": "flow"}, "expected one of mean, rollout"),
         ("attention_shapley", {"present": 1}, "True, False or None"),
         ("attention_shapley", {"game": "cls", "present": True}, "changes nothing"),
-        ("attention_rollout", {"held_out": -1}, "held_out=-1 is wrong"),
+        ("attention_rollout", {"held_out": -1}, "held_out: expected .*, got -1"),
     ],
 )
 def test_options_are_checked(name: str, options: dict[str, Any], words: str) -> None:

@@ -12,7 +12,7 @@ import torch
 import piste
 from piste import PisteError
 from piste.methods import METHODS
-from tests.classifiers.test_inside import SCALING
+from tests.classifiers.introspection.test_gradients import SCALING
 from tests.conftest import FAMILIES, TEXT, build, make_bytes
 
 GRADIENTS = [name for name, method in METHODS.items() if method.needs == "gradients"]
@@ -221,12 +221,12 @@ def test_half_precision_and_modes_without_gradients(wordpiece: Any, method: str)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "integrated_gradients", "steps": 0}, "steps=0 is wrong"),
-        ({"method": "integrated_gradients", "baseline": "fog"}, "choose auto, pad, mask, mean"),
+        ({"method": "integrated_gradients", "steps": 0}, "steps: expected .*, got 0"),
+        ({"method": "integrated_gradients", "baseline": "fog"}, "one of auto, pad, mask, mean"),
         ({"method": "integrated_gradients", "baseline": "blur"}, "choose pad, mask, zero"),
-        ({"method": "smoothgrad", "noise": -1}, "noise=-1 is wrong"),
-        ({"method": "smoothgrad", "copies": 0}, "copies=0 is wrong"),
-        ({"method": "gradient", "held_out": -1}, "held_out=-1 is wrong"),
+        ({"method": "smoothgrad", "noise": -1}, "noise: expected .*, got -1"),
+        ({"method": "smoothgrad", "copies": 0}, "copies: expected .*, got 0"),
+        ({"method": "gradient", "held_out": -1}, "held_out: expected .*, got -1"),
         ({"method": "gradient", "samples": 5}, "has no option 'samples'"),
         ({"method": "gradient", "target": lambda z: np.abs(z[:, 0])}, "failed on a torch tensor"),
     ],

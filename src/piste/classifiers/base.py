@@ -58,14 +58,14 @@ def check_text(input: object) -> tuple[str, ...]:
     texts = (input,) if isinstance(input, str) else input
     if not isinstance(texts, tuple) or len(texts) not in (1, 2):
         raise PisteError(
-            f"A text or a pair (text, text) is wanted, but {shorten(input)} of type "
-            f"{type(input).__name__} came."
+            f"Expected a text or a pair of texts, got {shorten(input)} of type "
+            f"{type(input).__name__}: convert it to str first."
         )
     for text in texts:
         if not isinstance(text, str):
             raise PisteError(
-                f"A text is wanted, but {shorten(text)} of type {type(text).__name__} came: "
-                "convert it to str first."
+                f"Expected a text, got {shorten(text)} of type {type(text).__name__}: convert it "
+                "to str first."
             )
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise PisteError(

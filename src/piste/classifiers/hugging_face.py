@@ -62,8 +62,8 @@ def _relabelled(classifier: TextClassifier | ImageClassifier, how: Loading) -> C
     if how.labels is not None:
         if len(how.labels) != len(classifier.labels):
             raise PisteError(
-                f"{len(how.labels)} labels were given, but the model has "
-                f"{len(classifier.labels)} outputs."
+                f"labels: expected {len(classifier.labels)}, one per output of the model, got "
+                f"{len(how.labels)}."
             )
         classifier.labels = tuple(how.labels)
     return classifier
@@ -75,8 +75,8 @@ def _from_name(
     folder = zoo.folder(source) if source.startswith(zoo.PREFIX) else Path(source)
     if folder.exists() and not (folder / "config.json").is_file():
         raise PisteError(
-            f"The folder {source!r} holds no config.json: a model saved with "
-            "save_pretrained is wanted."
+            f"The folder {source!r} holds no config.json: expected a model saved with "
+            "save_pretrained."
         )
     if not folder.exists() and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise PisteError(f"The folder {source!r} does not exist: check the path.")
@@ -135,22 +135,22 @@ def _from_memory(
 ) -> TextClassifier | ImageClassifier:
     names = inspect.signature(model.forward).parameters
     pictures = "pixel_values" in names and "input_ids" not in names
-    wanted = "image processor" if pictures else "tokenizer"
+    kind = "image processor" if pictures else "tokenizer"
     if reader is None:
         raise PisteError(
-            f"A model of type {type(model).__name__} came without its {wanted}: call "
-            f"piste.load(model, {wanted.split()[-1]})."
+            f"Expected a {type(model).__name__} and its {kind}, got the model alone: call "
+            f"piste.load(model, {kind.split()[-1]})."
         )
     if isinstance(reader, (str, Path)):
         raise PisteError(
-            f"The {wanted} itself is wanted, but {shorten(reader)} came: load it with "
-            f"Auto{wanted.title().replace(' ', '')}.from_pretrained."
+            f"Expected the {kind} itself, got {shorten(reader)}: load it with "
+            f"Auto{kind.title().replace(' ', '')}.from_pretrained."
         )
     place = next(model.parameters()).device
     if device != "auto" and device.split(":")[0] != place.type:
         raise PisteError(
-            f"device={device!r} was asked for a model that lives on {place}: Piste does not move "
-            f"a model of yours, call model.to({device!r}) first."
+            f"device: expected {str(place)!r}, where the model is, got {device!r}: Piste does not "
+            f"move your model, call model.to({device!r}) first."
         )
     if not hasattr(model.config, "num_labels"):
         raise PisteError(f"{type(model).__name__} has no num_labels: it is not a classifier.")
@@ -164,17 +164,17 @@ def _classifier(
         reader = getattr(reader, "image_processor", reader)
     processes = hasattr(reader, "preprocess") and not hasattr(reader, "encode")
     if processes != pictures:
-        wanted = "an image processor" if pictures else "a tokenizer"
+        kind = "an image processor" if pictures else "a tokenizer"
         raise PisteError(
-            f"{type(model).__name__} reads {'pictures' if pictures else 'texts'}, so {wanted} is "
-            f"wanted, but a {type(reader).__name__} came."
+            f"Expected {kind} for {type(model).__name__}, which reads "
+            f"{'pictures' if pictures else 'texts'}, got a {type(reader).__name__}."
         )
     if not pictures:
         return TextClassifier(model, reader, **options)
     if options["runtime"] != "torch":
         raise PisteError(
-            f"runtime={options['runtime']!r} came with an image model: those are run by torch "
-            "itself, leave the runtime out."
+            f"runtime: expected 'torch' for an image model, got {options['runtime']!r}: leave the "
+            "runtime out."
         )
     return ImageClassifier(model, reader, name=options["name"])
 

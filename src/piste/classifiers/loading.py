@@ -57,9 +57,7 @@ class Loading:
             choose("kind", self.kind, OUTPUT_KINDS)
         check_name(self.runtime)
         if self.tolerance is not None and not self.tolerance >= 0:
-            raise PisteError(
-                f"tolerance={self.tolerance!r} is wrong: a number from 0 on is wanted."
-            )
+            raise PisteError(f"tolerance: expected a number of at least 0, got {self.tolerance!r}.")
 
 
 class Loader(Protocol):
@@ -122,6 +120,6 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
         if loader.accepts(source):
             return loader.load(source, how)
     raise PisteError(
-        f"A classifier can be made of a name, a folder, a model or a function, but "
-        f"{shorten(source)} of type {type(source).__name__} came."
+        f"Expected a name, a folder, a model or a function, got {shorten(source)} of type "
+        f"{type(source).__name__}."
     )

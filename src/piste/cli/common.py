@@ -112,7 +112,7 @@ def read_options(given: list[str]) -> dict[str, Any]:
     for pair in given:
         name, sign, value = pair.partition("=")
         if not sign or not name.isidentifier():
-            raise PisteError(f"--option {pair!r} is wrong: name=value is wanted, as steps=100.")
+            raise PisteError(f"--option: expected name=value, such as steps=100, got {pair!r}.")
         try:
             found[name] = json.loads(value.lower() if value in ("True", "False") else value)
         except json.JSONDecodeError:
@@ -125,7 +125,7 @@ def read_samples(samples: str | None) -> Any:
     if samples is None or samples == "auto":
         return samples
     if not (samples.isascii() and samples.isdigit()):
-        raise PisteError(f"--samples {samples!r} is wrong: a whole number or auto is wanted.")
+        raise PisteError(f"--samples: expected a whole number or auto, got {samples!r}.")
     return int(samples)
 
 

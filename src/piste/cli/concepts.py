@@ -70,7 +70,7 @@ def concepts(
         return
     if data is None or not target or not concept:
         raise PisteError(
-            "Examples of a class, the class and at least one concept are wanted: give --data, "
+            "Expected examples of a class, the class and at least one concept: give --data, "
             "--target and --concept (--list shows the shipped ones)."
         )
     for path in out or []:
@@ -152,7 +152,7 @@ def _named(given: list[str]) -> dict[str, str]:
         name, sign, source = one.partition("=")
         if not name or (sign and not source):
             raise PisteError(
-                f"--concept {one!r} is wrong: name=FILE, name=FOLDER or a shipped name is wanted."
+                f"--concept: expected name=FILE, name=FOLDER or a shipped name, got {one!r}."
             )
         if name in found:
             raise PisteError(f"The concept {name!r} was given twice.")
@@ -165,7 +165,7 @@ def _numbers(text: str | None) -> list[int] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise PisteError(f"--layers {text!r} is wrong: numbers with commas are wanted, as 1,2.")
+        raise PisteError(f"--layers: expected numbers with commas, such as 1,2, got {text!r}.")
     return [int(part) for part in parts]
 
 

@@ -51,7 +51,7 @@ class Given:
         picture = self.image or self._named
         if picture is not None:
             raise PisteError(
-                f"{classifier.name!r} reads texts, but the picture {str(picture)!r} came: give "
+                f"Expected a text for {classifier.name!r}, got the picture {str(picture)!r}: give "
                 "--model a model that reads pictures."
             )
         text = _text(self.text, self.file)

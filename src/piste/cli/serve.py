@@ -45,7 +45,7 @@ def serve(
 
     need("fastapi", "serve", "`piste serve`")
     if not 0 < seconds < float("inf"):
-        raise PisteError(f"--seconds {seconds} is wrong: a number above 0 is wanted.")
+        raise PisteError(f"--seconds: expected a number above 0, got {seconds}.")
     common.start()
     from piste.serve import Limits
     from piste.serve.launcher import serve as start

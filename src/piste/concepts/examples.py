@@ -68,15 +68,15 @@ def examples_of(
                 if reads == "texts"
                 else list(drawn_images.draw(name, size(), seed=seed))
             )
-        wanted = "a file of texts" if reads == "texts" else "a folder of pictures"
+        kind = "a file of texts" if reads == "texts" else "a folder of pictures"
         raise PisteError(
-            f"{str(source)!r} is neither {wanted} nor a concept that is shipped: there are "
-            f"{', '.join(shipped(reads))}."
+            f"Expected {kind} or one of the shipped concepts {', '.join(shipped(reads))}, got "
+            f"{str(source)!r}."
         )
     if not isinstance(source, Iterable) or isinstance(source, Mapping):
         raise PisteError(
-            f"A list of examples is wanted, or a file, a folder or a shipped name, but "
-            f"{shorten(source)} of type {type(source).__name__} came."
+            f"Expected a list of examples, a file, a folder or a shipped name, got "
+            f"{shorten(source)} of type {type(source).__name__}."
         )
     return list(source)
 
@@ -155,7 +155,4 @@ def distinct(inputs: Sequence[Any]) -> list[Any]:
 def check_count(name: str, inputs: Sequence[Any], least: int = LEAST) -> None:
     """Refuse sets that are too small to say anything."""
     if len(inputs) < least:
-        raise PisteError(
-            f"{name} has {len(inputs)} example{'s' if len(inputs) != 1 else ''}: at least {least} "
-            "are wanted."
-        )
+        raise PisteError(f"{name}: expected at least {least} examples, got {len(inputs)}.")

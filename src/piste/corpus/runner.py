@@ -78,7 +78,7 @@ def run(
     elif engine == "local":
         doer = _locally
     else:
-        raise PisteError(f"engine={engine!r} is wrong: 'local' or 'ray' is wanted.")
+        raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
     classifier = plan.load()
     manifest = plan.manifest(classifier, files)
     with PartStore.opened(out, manifest) as folder, _Rows(progress) as shown:

@@ -134,8 +134,8 @@ def as_examples(data: DataOption, examples: int | None, seed: int) -> list[Examp
             found.append(Example(str(number), picture=one))
         else:
             raise PisteError(
-                f"Data is a file, or a list of examples, texts, pairs or pictures, but "
-                f"{shorten(one)} of type {type(one).__name__} came."
+                f"Expected a file, or a list of examples, texts, pairs or pictures, got "
+                f"{shorten(one)} of type {type(one).__name__}."
             )
     if not found:
         raise PisteError("The data is empty: give at least one text.")
@@ -236,9 +236,7 @@ def _suitable(
 def _check_words(words: tuple[int, int | None]) -> None:
     least, most = words
     if least < 0 or (most is not None and most < max(least, 1)):
-        raise PisteError(
-            f"words={words!r} is wrong: (least, most) with 0 ≤ least ≤ most is wanted."
-        )
+        raise PisteError(f"words: expected (least, most) with 0 ≤ least ≤ most, got {words!r}.")
 
 
 def _check(examples: object, seed: object) -> None:
@@ -273,8 +271,8 @@ def _picture(row: TableRow, column: str) -> Picture:
         cell = cell.get("bytes") or cell.get("path")
     if not isinstance(cell, (bytes, str)):
         raise PisteError(
-            f"{row.place} holds {shorten(cell)} where a picture is wanted: its bytes, or the name "
-            "of its file."
+            f"{row.place}: expected the bytes of a picture, or the name of its file, got "
+            f"{shorten(cell)}."
         )
     try:
         return Picture.of(row.file.path.parent / cell if isinstance(cell, str) else cell)

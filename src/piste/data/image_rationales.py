@@ -28,7 +28,7 @@ class Region:
         """The units of which at least so large a share of the pixels is marked."""
         picture = cut.input
         if not isinstance(picture, Picture) or picture.areas is None:
-            raise PisteError("A region can be marked in a picture only, and a text came.")
+            raise PisteError("Expected a picture to mark regions in, got a text.")
         rows, columns = self.mask.shape
         height, width = picture.areas.shape
         seen = self.mask[np.arange(height) * rows // height][:, np.arange(width) * columns // width]
@@ -64,9 +64,11 @@ def read_region(cell: Any, place: str) -> Region | None:
             array = np.array([list(row) for row in cell])
         except (TypeError, ValueError) as problem:
             raise PisteError(
-                f"{place} has {shorten(cell)} as mask: the bytes of a PNG, or rows of 0 and 1, are "
-                "wanted."
+                f"{place}: expected the bytes of a PNG, or rows of 0 and 1, as mask, got "
+                f"{shorten(cell)}."
             ) from problem
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
-        raise PisteError(f"{place} has a mask of shape {array.shape}: height × width is wanted.")
+        raise PisteError(
+            f"{place}: expected a mask of height × width, got the shape {array.shape}."
+        )
     return Region(array.astype(bool))

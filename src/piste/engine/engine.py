@@ -135,8 +135,8 @@ class Engine:
         _check_finite(rows, batch)
         if len(rows[0]) != len(next(iter(self._answers.values()), rows[0])):
             raise PisteError(
-                f"The classifier gave {len(rows[0])} outputs now and another number "
-                "before: one row per question with always the same columns is wanted."
+                f"Expected as many outputs for every question, got {len(rows[0])} from the "
+                "classifier now and another number before."
             )
         self.asked += len(batch)
         self._learn({question.key: row for question, row in zip(batch, rows, strict=True)})

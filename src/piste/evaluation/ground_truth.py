@@ -158,8 +158,7 @@ def recovery(
     check_count("units", units, least=2)
     if units > _MOST_UNITS:
         raise PisteError(
-            f"units={units} is too many: every subset is asked, so at most {_MOST_UNITS} are "
-            "wanted."
+            f"units: expected at most {_MOST_UNITS}, because every subset is asked, got {units}."
         )
     additive, soft_mean = Additive(units, seed), SoftMean(units, seed)
     return (

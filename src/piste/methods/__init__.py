@@ -92,7 +92,7 @@ def _class(method: object) -> Any:
         return method
     if not isinstance(method, str) or method not in METHODS:
         raise PisteError(
-            f"method={shorten(method)} is unknown: choose {', '.join(METHODS)}, or give a "
-            "piste.methods.Method."
+            f"method: expected one of {', '.join(METHODS)}, or a piste.methods.Method, got "
+            f"{shorten(method)}."
         )
     return METHODS[method]

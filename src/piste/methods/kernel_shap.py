@@ -40,8 +40,8 @@ class KernelShapMethod(CoalitionMethod):
         named = isinstance(given, str) and re.fullmatch(r"auto|aic|bic|num_features\(\d+\)", given)
         if not named and (isinstance(given, str) or not given >= 0):
             raise PisteError(
-                f"l1_reg={given!r} is unknown: choose auto, aic, bic, num_features(10), a number "
-                "from 0 on, or False."
+                "l1_reg: expected auto, aic, bic, num_features(10), a number of at least 0, or "
+                f"False, got {given!r}."
             )
 
     def explore(self, game: Game, task: Task, budget: int) -> Found:

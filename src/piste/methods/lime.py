@@ -35,7 +35,7 @@ class LimeMethod(CoalitionMethod):
         super().__post_init__()
         width = self.kernel_width
         if isinstance(width, bool) or not isinstance(width, (int, float)) or not width > 0:
-            raise PisteError(f"kernel_width={width!r} is wrong: a number above 0 is wanted.")
+            raise PisteError(f"kernel_width: expected a number above 0, got {width!r}.")
 
     def explore(self, game: Game, task: Task, budget: int) -> Found:
         from lime import lime_text

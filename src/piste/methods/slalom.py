@@ -94,7 +94,7 @@ class SlalomMethod(Method):
             )
         if self.seconds is not None:
             if not isinstance(self.seconds, (int, float)) or not 0 < self.seconds < np.inf:
-                raise PisteError(f"seconds={self.seconds!r} is wrong: a number above 0 is wanted.")
+                raise PisteError(f"seconds: expected a number above 0, got {self.seconds!r}.")
             if self.solver == "analytic":
                 raise PisteError("seconds needs solver='newton': 'analytic' asks what it must.")
 

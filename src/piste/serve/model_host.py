@@ -122,15 +122,15 @@ class ModelHost:
         for text in (request.text, request.pair):
             if text is not None and len(text) > limits.characters:
                 raise TooLargeError(
-                    f"A text of {len(text):,} characters came, and at most {limits.characters:,} "
-                    "are taken here: shorten it."
+                    f"Expected at most {limits.characters:,} characters of text, got "
+                    f"{len(text):,}: shorten it."
                 )
         if request.units is not None:
             pictures = classifier.reads == "pictures"
             fine = _GRID.fullmatch(request.units) if pictures else request.units in TEXT_UNITS
             if not fine:
-                wanted = "patches, grid:K or superpixels:K" if pictures else ", ".join(TEXT_UNITS)
-                raise PisteError(f"units={request.units!r} is unknown here: choose {wanted}.")
+                known = "patches, grid:K, superpixels:K" if pictures else ", ".join(TEXT_UNITS)
+                raise PisteError(f"units: expected one of {known}, got {request.units!r}.")
         if request.target is not None and classifier.labels:
             resolve(
                 request.target, np.zeros(len(classifier.labels)), classifier.labels, classifier.kind

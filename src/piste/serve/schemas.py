@@ -56,7 +56,7 @@ class RemovalRequest(Strict):
 
 
 class Problem(BaseModel):
-    """Why it was refused, in one sentence: what came, what is wanted, what to do."""
+    """Why it was refused, in one sentence: what was expected, what was given, what to do."""
 
     problem: str
 

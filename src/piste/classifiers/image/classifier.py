@@ -267,7 +267,7 @@ def _channels(model: nn.Module) -> int:
     channels = 3 if first is None else int(first.in_channels)
     if channels not in (1, 3):
         raise PisteError(
-            f"{type(model).__name__} reads pictures of {channels} channels, and 3 or 1 are wanted: "
-            "load a function of pixels instead."
+            f"Expected a model that reads pictures of 3 or 1 channels, got {type(model).__name__} "
+            f"with {channels}: load a function of pixels instead."
         )
     return channels

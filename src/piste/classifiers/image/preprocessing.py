@@ -91,8 +91,8 @@ class Preparation:
         if not isinstance(values, torch.Tensor) or values.shape[:2] != (1, self.channels):
             shape = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values)
             raise PisteError(
-                f"{type(self.processor).__name__} makes {shape} of a picture where 1 × "
-                f"{self.channels} × height × width is wanted: load a function of pixels instead."
+                f"{type(self.processor).__name__} makes {shape} of a picture, expected 1 × "
+                f"{self.channels} × height × width: load a function of pixels instead."
             )
         return values[0].cpu().double().numpy()
 

@@ -124,7 +124,7 @@ def check_picture_choices(units: UnitChoice, long: str, removal: str) -> None:
     ):
         if choice not in known:
             raise PisteError(
-                f"{name}={choice!r} is unknown for a picture: choose {', '.join(known)}."
+                f"{name}: expected one of {', '.join(known)} for a picture, got {choice!r}."
             )
 
 
@@ -132,13 +132,13 @@ def read_picture(input: object) -> Picture:
     """A picture from whatever was given, or a clear refusal; a text is no picture."""
     if isinstance(input, (tuple, list)):
         raise PisteError(
-            f"This classifier reads pictures, but {shorten(input)} of type "
-            f"{type(input).__name__} came: give one picture, or a list of them to explain."
+            f"Expected a picture, got {shorten(input)} of type {type(input).__name__}: give one "
+            "picture, or a list of them to explain."
         )
     if isinstance(input, str) and not _is_file(input):
         raise PisteError(
-            f"This classifier reads pictures, but the text {shorten(input)} came, and no file is "
-            "called that: give the path of a picture, or load a text classifier."
+            f"Expected a picture, got the text {shorten(input)}, which is no file: give the path "
+            "of a picture, or load a text classifier."
         )
     return Picture.of(input)
 

@@ -99,8 +99,8 @@ def read_units(units: str | None) -> tuple[str, int] | None:
     found = re.fullmatch(r"(grid|superpixels):(\d{1,4})", str(units))
     if found is None or int(found[2]) < 2:
         raise PisteError(
-            f"units={units!r} is unknown for a picture: choose {', '.join(PICTURE_UNITS)} with a "
-            "number from 2 on for K, such as grid:7."
+            f"units: expected one of {', '.join(PICTURE_UNITS)} for a picture, with K of at least "
+            f"2, such as grid:7, got {units!r}."
         )
     return found[1], int(found[2])
 

@@ -85,7 +85,8 @@ class Inside(ABC):
                 raise
             raise PisteError(
                 f"The target {self.target.name!r} failed on a torch tensor ({problem}), and "
-                "gradients are wanted: use what numpy and torch have in common, or choose a class."
+                "this method needs its gradients: use what numpy and torch have in common, or "
+                "choose a class."
             ) from problem
 
     def per_unit(self, per_token: torch.Tensor | NDArray[Any]) -> Floats:

@@ -53,8 +53,8 @@ class OutputReader:
         columns = answers.shape[1]
         if self.labels and len(self.labels) != columns:
             raise PisteError(
-                f"{len(self.labels)} labels were given, but the function returns {columns} "
-                "outputs per input."
+                f"labels: expected {columns}, one per output of the function, got "
+                f"{len(self.labels)}."
             )
         verdict = look_like_probabilities(answers)
         if not self.labels:
@@ -148,8 +148,8 @@ class TextFunction(FunctionOutputs):
             )
         if len(texts) > 1:
             raise PisteError(
-                "A pair of texts came, but the classifier is a function of single texts: join "
-                "them yourself, or load a model that reads pairs."
+                "Expected a single text for a function of texts, got a pair: join the two "
+                "yourself, or load a model that reads pairs."
             )
         if kind == "tokens":
             raise PisteError(

@@ -133,7 +133,7 @@ def bars(
 ) -> Figure:
     """The units of the largest |score| with their standard errors, the largest at the top."""
     if not isinstance(top, int) or isinstance(top, bool) or top < 1:
-        raise PisteError(f"top={top!r} is wrong: a whole number above 0 is wanted.")
+        raise PisteError(f"top: expected a whole number above 0, got {top!r}.")
     name = score or e.ranking
     numbers, spread = e.score(name, label), e.error(name, label)
     kinds = wording.kinds(e)

@@ -41,7 +41,7 @@ def heat(
     """The picture beside its main scores, or beside one ``score``, each painted over its greys."""
     picture = picture_of(e)
     if width is not None and not width >= 2:
-        raise PisteError(f"width={width!r} is wrong: at least 2 inches are wanted.")
+        raise PisteError(f"width: expected at least 2 inches, got {width!r}.")
     wording.shown_class(e, label)  # refuses a class that isn't there
     heats = [Heat.of(e, name, label) for name in ([score] if score else score_terms.main_scores(e))]
     count = 1 + len(heats)
