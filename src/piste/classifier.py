@@ -43,7 +43,7 @@ class Classifier(ABC):
     kind: OutputKind
     budget: int
     """The most tokens (rows × longest row) one batch should hold."""
-    reads: Literal["texts", "pictures"] = "texts"
+    reads: Literal["texts", "images"] = "texts"
     """What its inputs are."""
     paced: bool = True
     """Whether the best size of a batch, up to the budget, is found by timing."""
@@ -64,8 +64,8 @@ class Classifier(ABC):
     def bind(self, input: Any, how: Binding) -> Subject:
         """What :meth:`subject` gives; ``how`` is checked already. The model is asked nothing.
 
-        Only a classifier that finds the patches of a picture by trying calibrates here, at the
-        first picture of a size.
+        Only a classifier that finds the patches of an image by trying calibrates here, at the
+        first image of a size.
         """
 
     @cached_property

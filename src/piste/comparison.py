@@ -114,7 +114,7 @@ class Comparison:
         return VIEWS["comparison_notebook"](self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """A matplotlib figure: the text or picture once per method, and the strongest units."""
+        """A matplotlib figure: the text or image once per method, and the strongest units."""
         return VIEWS["comparison_plot"](self, path)
 
     def __rich__(self) -> RenderableType:

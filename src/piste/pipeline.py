@@ -82,14 +82,14 @@ def explain(
     cache: CacheOption = None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
-    """Explain the classifier's decision on a text, a pair of texts, a picture, or a list of them.
+    """Explain the classifier's decision on a text, a pair of texts, an image, or a list of them.
 
-    A picture is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
+    An image is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
     numbers in 0 … 1. ``method`` is a name (see ``piste methods``), or a method of yours.
     ``target`` is the number that is explained (default: log-odds of the
     predicted class), ``units`` what the input is cut into: "words", "tokens" or "sentences" of a
-    text; "patches", "grid:K" (K × K groups of patches) or "superpixels:K" (about K regions) of a
-    picture. None is "words", and of a picture its patches, or "grid:7" if there are more than 64
+    text; "patches", "grid:K" (K × K groups of patches) or "superpixels:K" (about K regions) of an
+    image. None is "words", and of an image its patches, or "grid:7" if there are more than 64
     of them: the questions a method needs grow with the number of units. ``samples`` is the number
     of questions (None: the method's default), ``long`` what happens to a text longer than the
     model reads, ``removal`` what becomes of units that are left out of a question (see

@@ -67,10 +67,10 @@ def test_classes_mirror_each_other(report: ConceptReport) -> None:
     assert yes.accuracy == no.accuracy  # the vectors are the same
 
 
-def test_a_colour_is_found_in_pictures(reader_of_pictures: Any) -> None:
+def test_a_colour_is_found_in_images(reader_of_images: Any) -> None:
     data = draw("chequered", (16, 16), count=20, seed=4)
     found = score(
-        reader_of_pictures,
+        reader_of_images,
         data,
         ["red", "blue"],
         target="warm",

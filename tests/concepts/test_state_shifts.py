@@ -14,7 +14,7 @@ from piste.concepts.states import StateReader
 from piste.concepts.vector_fitting import Fitted
 from piste.concepts.vectors import Rows
 from piste.target import Target
-from tests.classifiers import pictures
+from tests.classifiers import images
 from tests.conftest import FAMILIES, SENTENCES, build
 
 FIRST = Target("output", "first", (0,))
@@ -74,8 +74,8 @@ def test_small_steps_are_derivatives(name: str, request: pytest.FixtureRequest) 
 
 
 @pytest.mark.parametrize("family", ["vit", "deit", "dinov2-registers", "siglip", "beit"])
-def test_small_steps_are_derivatives_in_pictures(family: str) -> None:
-    check_small_steps(pictures.loaded(family), [pictures.photo(seed=seed) for seed in range(2)])
+def test_small_steps_are_derivatives_in_images(family: str) -> None:
+    check_small_steps(images.loaded(family), [images.photo(seed=seed) for seed in range(2)])
 
 
 def test_the_reach_spans_both_sides() -> None:
@@ -88,11 +88,11 @@ def test_the_reach_spans_both_sides() -> None:
 
 
 def test_nothing_is_left_in_the_model() -> None:
-    classifier = pictures.loaded("vit")
+    classifier = images.loaded("vit")
     hooks = [len(module._forward_hooks) for module in classifier.model.modules()]
     weights = [tensor.clone() for tensor in classifier.model.state_dict().values()]
     reader = StateReader(classifier, [FIRST])
-    subject = classifier.subject(pictures.photo())
+    subject = classifier.subject(images.photo())
     width = classifier.model.config.hidden_size
     move(reader, [subject], [1], [vectors(width)], [1.0], lambda _: None)
     assert hooks == [len(module._forward_hooks) for module in classifier.model.modules()]

@@ -219,7 +219,7 @@ def test_wide_and_narrow_rows_share_the_bound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("megabytes", [0, -1, float("nan"), float("inf"), "500"])
 def test_a_bound_that_is_none_is_refused(tmp_path: Path, megabytes: Any) -> None:
-    with pytest.raises(PisteError, match="megabytes="):
+    with pytest.raises(PisteError, match="megabytes: expected"):
         AnswerCache(tmp_path, megabytes=megabytes)
 
 

@@ -18,7 +18,7 @@ from piste.methods import METHODS, make
 from piste.methods.attention_flow import maximum_flows
 from piste.methods.attention_games import brute_force
 from piste.target import Target
-from tests.classifiers import pictures
+from tests.classifiers import images
 from tests.classifiers.introspection.test_tracing import TRACED, state
 from tests.conftest import FAMILIES, TEXT, build
 
@@ -429,19 +429,19 @@ def test_pairs_of_texts(bert: Any) -> None:
     assert (found.token_units < 0).sum() == 3  # [CLS] and two [SEP]
 
 
-# -- pictures --------------------------------------------------------------------------------------
+# -- images --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", ["vit", "deit", "dinov2-registers", "siglip", "beit"])
 @pytest.mark.parametrize("name", ATTENTION)
 def test_patches_are_units(name: str, family: str) -> None:
-    classifier = pictures.loaded(family)
-    e = piste.explain(classifier, pictures.photo(), method=name, units="patches", held_out=0)
+    classifier = images.loaded(family)
+    e = piste.explain(classifier, images.photo(), method=name, units="patches", held_out=0)
     assert len(e) == 16
     assert e.calls == 2
-    found = trace(classifier.inside(classifier.subject(pictures.photo()), e.target))
-    model = pictures.build(family, attn_implementation="eager")
-    values = classifier.processor(images=Image.fromarray(pictures.photo()), return_tensors="pt")
+    found = trace(classifier.inside(classifier.subject(images.photo()), e.target))
+    model = images.build(family, attn_implementation="eager")
+    values = classifier.processor(images=Image.fromarray(images.photo()), return_tensors="pt")
     with torch.no_grad():
         own = model(**values, output_attentions=True).attentions
     for layer, weights in zip(found.layers, own, strict=True):
@@ -450,14 +450,12 @@ def test_patches_are_units(name: str, family: str) -> None:
         received = torch.stack(own).mean(dim=(0, 1, 2, 3))[-16:]
         np.testing.assert_allclose(e.score(), received, atol=1e-6)
     if name != "attention_shapley":  # blocks of patches sum up what their patches have
-        coarse = piste.explain(
-            classifier, pictures.photo(), method=name, units="grid:2", held_out=0
-        )
+        coarse = piste.explain(classifier, images.photo(), method=name, units="grid:2", held_out=0)
         fine = e.score().reshape(2, 2, 2, 2).sum(axis=(1, 3)).ravel()
         np.testing.assert_allclose(coarse.score(), fine, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["swin", "resnet"])
-def test_pictures_without_attention_between_patches_are_refused(family: str) -> None:
+def test_images_without_attention_between_patches_are_refused(family: str) -> None:
     with pytest.raises(PisteError, match="choose a method that does not look at attention"):
-        piste.explain(pictures.loaded(family), pictures.photo(), method="attention", units="grid:2")
+        piste.explain(images.loaded(family), images.photo(), method="attention", units="grid:2")

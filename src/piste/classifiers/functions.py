@@ -36,7 +36,7 @@ class Function:
             if how.reader is not None:
                 raise PisteError(
                     "Expected no image processor for a function of pixels, got "
-                    f"{shorten(how.reader)}: let the function itself prepare the pictures."
+                    f"{shorten(how.reader)}: let the function itself prepare the images."
                 )
             return PixelFunction(source, outputs, name=how.name)
         if how.reader is None:

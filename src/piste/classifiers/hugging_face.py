@@ -85,12 +85,12 @@ def _from_name(
     # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own type is right.
     dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
-        auto, reads_pictures = _auto_class(place)
+        auto, reads_images = _auto_class(place)
         with torch.random.fork_rng(devices=[]):  # a head that is missing is drawn at random
             model, report = auto.from_pretrained(
                 place, use_safetensors=True, output_loading_info=True, dtype=dtype
             )
-        reader = reader or _reader(place, reads_pictures)
+        reader = reader or _reader(place, reads_images)
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as problem:
         first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise PisteError(
@@ -106,11 +106,11 @@ def _from_name(
             stacklevel=3,
         )
     options["name"] = options["name"] or source
-    return _classifier(model.to(chosen).eval(), reader, options, reads_pictures)
+    return _classifier(model.to(chosen).eval(), reader, options, reads_images)
 
 
 def _auto_class(place: str) -> tuple[Any, bool]:
-    """The class that loads a model, and whether it reads pictures; its config tells."""
+    """The class that loads a model, and whether it reads images; its config tells."""
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(place)
@@ -122,10 +122,10 @@ def _auto_class(place: str) -> tuple[Any, bool]:
     return transformers.AutoModelForSequenceClassification, False
 
 
-def _reader(place: str, pictures: bool) -> Any:
+def _reader(place: str, images: bool) -> Any:
     from transformers import AutoImageProcessor, AutoTokenizer
 
-    if pictures:
+    if images:
         return AutoImageProcessor.from_pretrained(place, backend="pil")
     return AutoTokenizer.from_pretrained(place)
 
@@ -134,8 +134,8 @@ def _from_memory(
     model: Any, reader: Any, device: str, options: dict[str, Any]
 ) -> TextClassifier | ImageClassifier:
     names = inspect.signature(model.forward).parameters
-    pictures = "pixel_values" in names and "input_ids" not in names
-    kind = "image processor" if pictures else "tokenizer"
+    images = "pixel_values" in names and "input_ids" not in names
+    kind = "image processor" if images else "tokenizer"
     if reader is None:
         raise PisteError(
             f"Expected a {type(model).__name__} and its {kind}, got the model alone: call "
@@ -154,22 +154,22 @@ def _from_memory(
         )
     if not hasattr(model.config, "num_labels"):
         raise PisteError(f"{type(model).__name__} has no num_labels: it is not a classifier.")
-    return _classifier(model, reader, options, pictures)
+    return _classifier(model, reader, options, images)
 
 
 def _classifier(
-    model: Any, reader: Any, options: dict[str, Any], pictures: bool
+    model: Any, reader: Any, options: dict[str, Any], images: bool
 ) -> TextClassifier | ImageClassifier:
-    if pictures:  # of a processor for texts and pictures
+    if images:  # of a processor for texts and images
         reader = getattr(reader, "image_processor", reader)
     processes = hasattr(reader, "preprocess") and not hasattr(reader, "encode")
-    if processes != pictures:
-        kind = "an image processor" if pictures else "a tokenizer"
+    if processes != images:
+        kind = "an image processor" if images else "a tokenizer"
         raise PisteError(
             f"Expected {kind} for {type(model).__name__}, which reads "
-            f"{'pictures' if pictures else 'texts'}, got a {type(reader).__name__}."
+            f"{'images' if images else 'texts'}, got a {type(reader).__name__}."
         )
-    if not pictures:
+    if not images:
         return TextClassifier(model, reader, **options)
     if options["runtime"] != "torch":
         raise PisteError(

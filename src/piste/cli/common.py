@@ -21,10 +21,10 @@ err = Console(stderr=True)
 
 Text = Annotated[
     str | None,
-    typer.Argument(help="The text, the path of a picture, or - to read from standard input."),
+    typer.Argument(help="The text, the path of an image, or - to read from standard input."),
 ]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Read the text here.")]
-Image = Annotated[Path | None, typer.Option("--image", "-i", help="Read the picture here.")]
+Image = Annotated[Path | None, typer.Option("--image", "-i", help="Read the image here.")]
 Pair = Annotated[str | None, typer.Option(help="The second text, for models that read pairs.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="A bundled name, a folder or a hub id.")]
 Units = Annotated[str | None, typer.Option(help=HELP["units"])]
@@ -42,9 +42,7 @@ LabelColumn = Annotated[str, typer.Option(help="The column with the labels.")]
 Split = Annotated[str | None, typer.Option(help="Only rows of this split.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Write a standalone page here.")]
-Picture = Annotated[
-    Path | None, typer.Option("--plot", help="Write a picture here (png, svg, pdf).")
-]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Write a figure here (png, svg, pdf).")]
 Out = Annotated[
     list[Path] | None,
     typer.Option(

@@ -48,10 +48,10 @@ def explain(
     ] = None,
     as_json: common.AsJson = False,
     html: common.Page = None,
-    plot: common.Picture = None,
+    plot: common.Plot = None,
     out: common.Out = None,
 ) -> None:
-    """Explain one decision: which words, or parts of a picture, speak for it, and how much."""
+    """Explain one decision: which words, or parts of an image, speak for it, and how much."""
     given = Given(text, file, image, pair)
     outs = common.check_outs(out, tables=True)
     piste = common.start()
@@ -100,7 +100,7 @@ def compare(
     removal: common.Removal = "delete",
     as_json: common.AsJson = False,
     html: common.Page = None,
-    plot: common.Picture = None,
+    plot: common.Plot = None,
     out: common.Out = None,
 ) -> None:
     """Explain one decision by several methods, side by side, and say how faithful each is."""

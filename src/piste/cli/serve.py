@@ -40,7 +40,7 @@ def serve(
     seconds: Annotated[float, typer.Option(help="How long one explanation may take.")] = 120.0,
     runtime: common.Runtime = "torch",
 ) -> None:
-    """Open a web page to type texts, drop pictures, remove words and compare methods."""
+    """Open a web page to type texts, drop images, remove words and compare methods."""
     from piste.errors import PisteError, need
 
     need("fastapi", "serve", "`piste serve`")

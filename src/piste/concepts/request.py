@@ -20,7 +20,7 @@ from piste.concepts.examples import (
     shipped,
 )
 from piste.errors import PisteError, shorten
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.target import Target, resolve
 
 TargetClass: TypeAlias = int | str
@@ -102,16 +102,16 @@ def goal_of(classifier: Classifier, choice: TargetClass, number: Number) -> Targ
 
 def _no_size() -> tuple[int, int]:
     raise PisteError(
-        "The data must be real pictures: shipped ones are drawn at the size of the data."
+        "The data must be real images: shipped ones are drawn at the size of the data."
     )
 
 
 def seen_size(classifier: Classifier, input: Any) -> Size:
-    """How large the model sees a picture, found out when it is asked for."""
+    """How large the model sees an image, found out when it is asked for."""
 
     def size() -> tuple[int, int]:
         seen = classifier.subject(input).input
-        assert isinstance(seen, Picture)
+        assert isinstance(seen, ImageInput)
         return seen.width, seen.height
 
     return size

@@ -64,7 +64,7 @@ def score(
 
     ``data`` are examples of the class ``target``; for several classes give a mapping from each
     to its examples. ``concepts`` are names with examples (a list, a file of texts, a folder of
-    pictures), or just names of shipped ones. In every repeat a vector u is fitted that tells the
+    images), or just names of shipped ones. In every repeat a vector u is fitted that tells the
     states of a concept's examples from as many of ``negatives`` (None: of the other concepts; a
     single one is told from a shipped set of everyday sentences or of blotches). The score is
 

@@ -109,7 +109,7 @@ class StateReader:
     ) -> Iterator[Seen]:
         """Pass every input through the model, those of one shape together.
 
-        Inputs are taken one by one, so that many pictures need not be held at once.
+        Inputs are taken one by one, so that many images need not be held at once.
         """
         for rows in self.batches(subjects):
             yield self._look(rows, layers, gradients)

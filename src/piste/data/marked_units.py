@@ -10,7 +10,7 @@ import numpy as np
 
 from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Subject, Unit
 from piste.types import Flags
 
@@ -56,8 +56,8 @@ def rationale_units(
 def _units_and_texts(subject: Cut) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
     """The units and the texts they stand in; units alone are laid out on blanks."""
     if isinstance(subject, (Subject, Explanation)):
-        if isinstance(subject.input, Picture):
-            raise PisteError("Expected a text to mark words in, got a picture.")
+        if isinstance(subject.input, ImageInput):
+            raise PisteError("Expected a text to mark words in, got an image.")
         texts = (subject.input,) if isinstance(subject.input, str) else subject.input
         return tuple(subject.units), texts
     units = tuple(subject)

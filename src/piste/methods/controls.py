@@ -42,9 +42,9 @@ class RandomMethod(ControlMethod):
 
 @dataclass(frozen=True)
 class CentreMethod(ControlMethod):
-    """The nearer a unit lies to the middle of the picture (or the text), the higher it scores.
+    """The nearer a unit lies to the middle of the image (or the text), the higher it scores.
 
-    Photographers put things there, so this finds objects without a look at the picture.
+    Photographers put things there, so this finds objects without a look at the image.
     """
 
     name: ClassVar[str] = "centre"

@@ -19,7 +19,7 @@ class IntegratedGradients(GradientMethod):
     """(e − e′) · ∫₀¹ ∂f/∂e (e′ + α(e − e′)) dα, approximated in ``steps`` steps.
 
     ``baseline`` e′ is the embedding of the padding or the mask token in place of every unit's
-    tokens ("pad", "mask"), that of a picture in the mean colour or of a blurred one ("mean",
+    tokens ("pad", "mask"), that of an image in the mean colour or of a blurred one ("mean",
     "blur"), or "zero"; "auto" takes the first of them that there is. The result's
     ``convergence_delta`` is by how much the sum of all tokens' scores (fixed ones included)
     misses f(e) − f(e′): far from zero it asks for more steps.

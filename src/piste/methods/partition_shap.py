@@ -18,7 +18,7 @@ class PartitionShapMethod(CoalitionMethod):
     """Groups of neighbouring units are split where it changes most, until the budget is spent.
 
     The tree joins neighbours by the library's own rules for text (word pieces, punctuation,
-    brackets); those of a picture by their distance.
+    brackets); those of an image by their distance.
     """
 
     name: ClassVar[str] = "partition_shap"

@@ -57,7 +57,7 @@ class SlalomMethod(Method):
     paper's choice) or to every occurrence.
 
     ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
-    paper's form. In a picture a part alone is too far from the whole to say what it does there:
+    paper's form. In an image a part alone is too far from the whole to say what it does there:
     parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
     ten questions for every part. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
@@ -121,7 +121,7 @@ class SlalomMethod(Method):
     def _first_round(self, task: Task) -> list[Sequence1D]:
         n, types = len(task.subject), task.subject.types
         seen: sampling.Seen = {sampling.key_of(types)}
-        apart = task.subject.is_picture and n > FEW and self.sampler is None and not self.short_only
+        apart = task.subject.is_image and n > FEW and self.sampler is None and not self.short_only
         chosen = self.sampler or ("short" if self.short_only else "mix" if apart else "log")
         state = _State(seen, chosen, apart=apart)
         task.state = state

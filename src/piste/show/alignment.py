@@ -76,8 +76,8 @@ class SideBySide:
     @property
     def caution(self) -> str:
         """Why the verdict is no more than one case."""
-        if wording.of_picture(self.first):
-            return "One picture proves little: measure many."
+        if wording.of_image(self.first):
+            return "One image proves little: measure many."
         return "One text proves little: measure many with “piste evaluate”."
 
     @property

@@ -94,7 +94,7 @@ def sides(e: Explanation, name: str, label: str | int | None = None) -> tuple[st
 
 
 def scale_ends(e: Explanation, name: str, label: str | int | None = None) -> tuple[str, str]:
-    """What the high and the low end of a picture's colours mean: weight has one colour there."""
+    """What the high and the low end of an image's colours mean: weight has one colour there."""
     if name == "importance":
         return "weighs most", "weighs least"
     if name in UNDIRECTED:
@@ -206,7 +206,7 @@ def how_to_read(e: Explanation, name: str, label: str | int | None = None) -> st
 
 def most_names(e: Explanation) -> int:
     """Names one plane can hold; a part's name tells a reader less than a word does."""
-    return 14 if wording.of_picture(e) else 28
+    return 14 if wording.of_image(e) else 28
 
 
 _FAINTEST = 0.12

@@ -1,4 +1,4 @@
-"""Answers about rows of tokens of pictures, rows of different length together."""
+"""Answers about rows of tokens of images, rows of different length together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRIED_PATCHES = (24, 13, 3)  # enough to see whether two ways to compute are th
 
 @dataclass(frozen=True)
 class Row:
-    """One question: a picture's tokens, and which of them are kept.
+    """One question: an image's tokens, and which of them are kept.
 
     Those that are not are left out, or with ``hides`` stay but are hidden from attention.
     """
@@ -40,7 +40,7 @@ class TokenRunner:
     """A model that is given rows of tokens.
 
     Rows of different length are padded where hidden padding changes nothing, which is tried; else
-    only rows of the same length go together. ``values`` is any picture of the size that all rows
+    only rows of the same length go together. ``values`` is any image of the size that all rows
     come from.
     """
 
@@ -57,7 +57,7 @@ class TokenRunner:
         return slice(self.place.first, self.place.first + self.place.patches)
 
     def embed(self, values: torch.Tensor) -> torch.Tensor:
-        """The tokens of one picture, tokens × features."""
+        """The tokens of one image, tokens × features."""
         return self._given.embed(values)[0]
 
     def answer(self, rows: Sequence[Row]) -> torch.Tensor:
@@ -81,7 +81,7 @@ class TokenRunner:
     # -- trying --------------------------------------------------------------------------------
 
     def settle(self, tokens: torch.Tensor) -> None:
-        """Find out, on the tokens of a picture, how to answer quickly and still the same."""
+        """Find out, on the tokens of an image, how to answer quickly and still the same."""
         rows = [Row(tokens, self._some(len(tokens), count)) for count in _TRIED_PATCHES]
         truth = torch.cat([self.answer([row]) for row in rows])
         allowed = max(_SAME, 16 * torch.finfo(truth.dtype).eps) * float(truth.abs().max())
@@ -106,7 +106,7 @@ class TokenRunner:
             self._module, self._given = plain
 
     def _some(self, count: int, patches: int) -> Flags:
-        """All tokens that are no patch, and some patches from all over the picture."""
+        """All tokens that are no patch, and some patches from all over the image."""
         kept = np.ones(count, dtype=bool)
         kept[self.patches] = False
         chosen = np.linspace(0, self.place.patches - 1, min(patches, self.place.patches))

@@ -21,18 +21,18 @@ from piste.classifiers.image.batching import Row, TokenRunner
 from piste.classifiers.image.fills import fill
 from piste.classifiers.image.preprocessing import Preparation
 from piste.classifiers.image.subject import (
+    BaseImageClassifier,
     ImageSubject,
-    PictureClassifier,
-    read_picture,
+    read_image,
     token_cost,
 )
 from piste.classifiers.image.token_dropping import Place, find_patches, find_place, first_line
-from piste.classifiers.image.units import Patches, cut_picture
+from piste.classifiers.image.units import Patches, cut_image
 from piste.classifiers.introspection.gradients import Inside
 from piste.classifiers.introspection.image_gradients import PatchInside, PixelInside
 from piste.classifiers.introspection.model_state import asking, state_of
 from piste.errors import PisteError
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Binding, Question, Subject
 from piste.types import Flags, Floats, Ints
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Sight:
-    """What was found out about a model that looks at pictures of one size."""
+    """What was found out about a model that looks at images of one size."""
 
     patches: Patches | None
     place: Place | None
-    """Where all of a picture stands in tokens; None if nowhere."""
+    """Where all of an image stands in tokens; None if nowhere."""
     obstacle: str = ""
     """Why tokens can't be left out there; nothing if they can."""
     runner: TokenRunner | None = None
@@ -56,12 +56,12 @@ class Sight:
     """Why a patch that is hidden from attention still matters; empty if it doesn't."""
 
 
-class ImageClassifier(PictureClassifier):
+class ImageClassifier(BaseImageClassifier):
     """An image classification model and its image processor. The model is never changed.
 
     Patches that are not asked about are really absent: their tokens are left out behind the
     embedding. Models that can't do without (they compute on the grid, like Swin) see them painted
-    over with the picture's mean colour instead, and the result says so.
+    over with the image's mean colour instead, and the result says so.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class ImageClassifier(PictureClassifier):
 
     def bind(self, input: Any, how: Binding) -> ImageSubject:
         removal = how.removal
-        picture, rounded = self.preparation.prepare(read_picture(input))
+        image, rounded = self.preparation.prepare(read_image(input))
         with self.session():
-            sight = self._sight(picture)
-        notes: dict[str, Any] = {"long": "fits", "size": [picture.width, picture.height]}
+            sight = self._sight(image)
+        notes: dict[str, Any] = {"long": "fits", "size": [image.width, image.height]}
         if rounded:
             notes["rounded"] = rounded
         if sight.patches is not None:
@@ -108,7 +108,7 @@ class ImageClassifier(PictureClassifier):
             removal = "mean"
             notes["instead"] = (
                 f"patches can't be taken out of {type(self.model).__name__} ({sight.obstacle}): "
-                "they are painted over with the picture's mean colour"
+                "they are painted over with the image's mean colour"
             )
         if removal == "attention" and (sight.runner is None or sight.unhidden):
             raise PisteError(
@@ -116,36 +116,34 @@ class ImageClassifier(PictureClassifier):
                 f"({sight.unhidden or sight.obstacle}): choose 'delete', 'mean', 'blur' or 'noise'."
             )
         by_token = removal in ("delete", "attention")
-        cut = cut_picture(picture, how.units, sight.patches, whole_patches=by_token)
+        cut = cut_image(image, how.units, sight.patches, whole_patches=by_token)
         token_units = None
         if by_token and sight.place is not None and cut.patch_units is not None:
             token_units = _token_units(sight.place, cut.patch_units)
         # As if patches had 16 × 16 pixels, where it has none of its own or of very different size.
-        cost = token_cost(picture) if sight.runner is None else sight.runner.place.tokens
-        subject = ImageSubject(
-            self, picture, cut, removal, notes, token_units=token_units, cost=cost
-        )
+        cost = token_cost(image) if sight.runner is None else sight.runner.place.tokens
+        subject = ImageSubject(self, image, cut, removal, notes, token_units=token_units, cost=cost)
         subject.can_be_empty = removal != "delete" or sight.reads_nothing
         return subject
 
-    def _sight(self, picture: Picture) -> Sight:
-        """What the model does with pictures of this size, tried on the first. In a session."""
-        size = picture.height, picture.width
+    def _sight(self, image: ImageInput) -> Sight:
+        """What the model does with images of this size, tried on the first. In a session."""
+        size = image.height, image.width
         if size not in self._sights:
-            values = self._values(picture.pixels[None])
+            values = self._values(image.pixels[None])
             with trying(self):
-                self._sights[size] = self._try(picture, values)
+                self._sights[size] = self._try(image, values)
         return self._sights[size]
 
-    def _try(self, picture: Picture, values: torch.Tensor) -> Sight:
+    def _try(self, image: ImageInput, values: torch.Tensor) -> Sight:
         try:
             own = self.model(pixel_values=values)
         except (RuntimeError, ValueError, TypeError, IndexError) as problem:
             raise PisteError(
-                f"{type(self.model).__name__} can't read a picture of {picture.width} × "
-                f"{picture.height} pixels ({problem}): is the image processor another model's?"
+                f"{type(self.model).__name__} can't read an image of {image.width} × "
+                f"{image.height} pixels ({problem}): is the image processor another model's?"
             ) from problem
-        check_logits(getattr(own, "logits", None), 1, self.model, "picture")
+        check_logits(getattr(own, "logits", None), 1, self.model, "image")
         return self._look(values)
 
     def _look(self, values: torch.Tensor) -> Sight:
@@ -153,7 +151,7 @@ class ImageClassifier(PictureClassifier):
         try:
             patches = find_patches(self.model, values)
             if patches is None:
-                return Sight(None, None, "it does not cut pictures into patches")
+                return Sight(None, None, "it does not cut images into patches")
             place, obstacle = find_place(self.model, values, patches)
             if place is None or obstacle:
                 return Sight(patches, place, obstacle)
@@ -182,12 +180,12 @@ class ImageClassifier(PictureClassifier):
         for (tokens, *_), numbers in groups.items():
             some = [questions[number] for number in numbers]
             logits = self._by_tokens(some) if tokens else self._by_pixels(some)
-            rows = check_logits(logits, len(some), self.model, "picture")
+            rows = check_logits(logits, len(some), self.model, "image")
             answers |= zip(numbers, rows.to(torch.float64).cpu().numpy(), strict=True)
         return np.array([answers[number] for number in range(len(questions))])
 
     def _by_pixels(self, questions: Sequence[Question]) -> torch.Tensor:
-        """By the model itself, of what is left of the pictures."""
+        """By the model itself, of what is left of the images."""
         pixels = [subject.pixels(kept) for subject, kept in _payloads(questions)]
         return self.model(pixel_values=self._values(np.stack(pixels))).logits
 
@@ -196,15 +194,15 @@ class ImageClassifier(PictureClassifier):
         return runner.answer(rows)
 
     def _rows(self, questions: Sequence[Question]) -> tuple[TokenRunner, list[Row]]:
-        """The questions as rows of tokens, all of pictures of one size."""
+        """The questions as rows of tokens, all of images of one size."""
         subjects = _payloads(questions)
-        runner = self._sight(subjects[0][0].picture).runner
+        runner = self._sight(subjects[0][0].image).runner
         assert runner is not None
         rows = []
         for subject, kept in subjects:
-            key = subject.picture.digest
+            key = subject.image.digest
             if key not in self._embedded:
-                self._embedded[key] = runner.embed(self._values(subject.picture.pixels[None]))
+                self._embedded[key] = runner.embed(self._values(subject.image.pixels[None]))
             hides = subject.removal == "attention"
             rows.append(Row(self._embedded[key], kept[subject.token_units], hides))
         return runner, rows
@@ -218,10 +216,10 @@ class ImageClassifier(PictureClassifier):
     def inside(self, subject: Subject, target: Target) -> Inside:
         assert isinstance(subject, ImageSubject)
         with self.session():
-            place = self._sight(subject.picture).place
-        pictures = {"own": subject.picture.pixels}
-        pictures |= {kind: fill(subject.picture, kind) for kind in ("mean", "blur")}
-        values = {name: self._values(pixels[None]) for name, pixels in pictures.items()}
+            place = self._sight(subject.image).place
+        images = {"own": subject.image.pixels}
+        images |= {kind: fill(subject.image, kind) for kind in ("mean", "blur")}
+        values = {name: self._values(pixels[None]) for name, pixels in images.items()}
         twin, units = twin_of(self.model, own_config=True), len(subject)
         if place is None or subject.patch_units is None:
             owners = subject.areas.ravel().astype(np.int64)
@@ -231,7 +229,7 @@ class ImageClassifier(PictureClassifier):
 
     def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
         assert isinstance(subject, ImageSubject)
-        return {"pixel_values": self._values(subject.picture.pixels[None])}
+        return {"pixel_values": self._values(subject.image.pixels[None])}
 
     # -- telling -------------------------------------------------------------------------------
 
@@ -267,7 +265,7 @@ def _channels(model: nn.Module) -> int:
     channels = 3 if first is None else int(first.in_channels)
     if channels not in (1, 3):
         raise PisteError(
-            f"Expected a model that reads pictures of 3 or 1 channels, got {type(model).__name__} "
+            f"Expected a model that reads images of 3 or 1 channels, got {type(model).__name__} "
             f"with {channels}: load a function of pixels instead."
         )
     return channels

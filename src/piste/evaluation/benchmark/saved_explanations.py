@@ -23,7 +23,7 @@ from piste.evaluation.metrics import MetricOption
 from piste.evaluation.option_syntax import split_names
 from piste.evaluation.results import Results
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Input
 
 _ENDINGS = (".json", ".csv", ".parquet")
@@ -118,8 +118,8 @@ def read_explanations(folder: str | Path) -> Saved:
 
 
 def _example(given: Input, name: str) -> Example:
-    if isinstance(given, Picture):
-        return Example(name, picture=given)
+    if isinstance(given, ImageInput):
+        return Example(name, image=given)
     return Example(name, given) if isinstance(given, str) else Example(name, *given)
 
 

@@ -15,7 +15,7 @@ from piste.evaluation.random_weights import randomised
 from piste.evaluation.seeds import derive
 from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Input
 from piste.validation import check_count
 
@@ -176,6 +176,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _swapped(given: Input) -> tuple[Swapped, ...]:
-    if isinstance(given, Picture):
-        raise PisteError("Expected a text, whose words can be exchanged, got a picture.")
+    if isinstance(given, ImageInput):
+        raise PisteError("Expected a text, whose words can be exchanged, got an image.")
     return tuple(swap(text) for text in ((given,) if isinstance(given, str) else given))

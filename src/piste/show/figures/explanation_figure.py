@@ -37,17 +37,17 @@ def plot(
 ) -> Figure:
     """A figure of one of the kinds, also saved if ``path`` is given.
 
-    Without a kind a picture's heat maps, and of a text the plane, or bars where a method has one
+    Without a kind an image's heat maps, and of a text the plane, or bars where a method has one
     score only. Kinds are the views "plot_…" of :data:`piste.views.VIEWS`, ``options`` are theirs.
     The suffix of ``path`` chooses PNG, SVG or PDF.
     """
     if kind is None:
         kind = "bars" if score_terms.plane_scores(e) is None else "plane"
-        kind = "heat" if wording.of_picture(e) else kind
+        kind = "heat" if wording.of_image(e) else kind
     kinds = [name.removeprefix("plot_") for name in VIEWS if name.startswith("plot_")]
-    possible = [name for name in kinds if name != ("text" if wording.of_picture(e) else "heat")]
+    possible = [name for name in kinds if name != ("text" if wording.of_image(e) else "heat")]
     if kind not in possible:
-        why = f"can't be drawn of a {wording.what(e)}" if kind in kinds else "is no figure"
+        why = f"can't be drawn of this {wording.what(e)}" if kind in kinds else "is no figure"
         raise PisteError(f"kind={kind!r} {why}: choose {', '.join(possible)}.")
     draw = VIEWS[f"plot_{kind}"]
     known = list(inspect.signature(draw).parameters)[1:]
@@ -91,7 +91,7 @@ def plane(
     _limits(axes, x[first], y[first])
     _name_axes(axes, e, names, label)
     _title(axes, e, label)
-    parts = [] if wording.of_picture(e) else ["larger dots: more occurrences"]
+    parts = [] if wording.of_image(e) else ["larger dots: more occurrences"]
     parts.append("thin lines: standard errors")
     if len(quiet):
         parts.append(f"pale dots: {len(quiet)} of {len(kinds)} that say little")

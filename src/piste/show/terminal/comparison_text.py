@@ -13,7 +13,7 @@ from rich.text import Text
 from piste.comparison import VERDICTS, Comparison
 from piste.show import wording
 from piste.show.alignment import SCALED, SideBySide
-from piste.show.heat_colours import Heat, picture_of
+from piste.show.heat_colours import Heat, image_of
 from piste.show.terminal import image_blocks
 from piste.show.terminal.capabilities import Look, printable
 from piste.show.terminal.explanation_text import MOST_UNITS, highlighted, legend, summary_line
@@ -44,13 +44,13 @@ class Report:
         for warning in wording.input_warnings(first):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
-        yield from _pictures(sides, look, options)
+        yield from _images(sides, look, options)
         most = max(MOST_UNITS // len(sides.explanations), _LEAST_UNITS)
-        for e in [] if wording.of_picture(first) else sides.explanations:
+        for e in [] if wording.of_image(first) else sides.explanations:
             yield Text.assemble((e.method, "bold"), (f"  {sides.badge(e)}", "dim"))
             for pieces in texts(e):
                 yield Padding(highlighted(e, pieces, look, most), (0, 2, 1, 2))
-        if not wording.of_picture(first):
+        if not wording.of_image(first):
             yield Padding(legend(first, "every method's own ranking", look), (0, 2))
             yield ""
         for chunk in _chunks(sides.methods, options.max_width):
@@ -63,9 +63,9 @@ class Report:
             yield Text(words, style="dim")
 
 
-def _pictures(sides: SideBySide, look: Look, options: ConsoleOptions) -> RenderResult:
+def _images(sides: SideBySide, look: Look, options: ConsoleOptions) -> RenderResult:
     """One heat map per method, as many side by side as fit, then their keys; none of a text."""
-    if not wording.of_picture(sides.first):
+    if not wording.of_image(sides.first):
         return
     room = options.max_width - 4
     heats = [Heat.of(e) for e in sides.explanations]
@@ -75,9 +75,9 @@ def _pictures(sides: SideBySide, look: Look, options: ConsoleOptions) -> RenderR
     ]
     titles = [f"{e.method}\n{sides.badge(e)}" for e in sides.explanations]
     if not image_blocks.signs_only(look, options):
-        picture = picture_of(sides.first)
-        titles.insert(0, f"{printable(picture.name)}\nthe picture itself")
-        boards.insert(0, image_blocks.plain_board(picture, image_blocks.columns(sides.first, room)))
+        image = image_of(sides.first)
+        titles.insert(0, f"{printable(image.name)}\nthe image itself")
+        boards.insert(0, image_blocks.plain_board(image, image_blocks.columns(sides.first, room)))
     for table in image_blocks.rows(titles, boards, room):
         yield Padding(table, (0, 2, 1, 2))
     if image_blocks.signs_only(look, options):

@@ -41,14 +41,14 @@ class _Report:
         for warning in wording.warnings(e):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
-        if wording.of_picture(e):
+        if wording.of_image(e):
             yield Padding(image_blocks.shown(e, look, options), (0, 2))
         for number, pieces in enumerate(texts(e), start=1):
             body = highlighted(e, pieces, look)
             if not isinstance(e.input, str):
                 yield Text(f"text {number}", style="dim")
             yield Padding(body, (0, 2, 1, 2))
-        if not wording.of_picture(e):
+        if not wording.of_image(e):
             yield Padding(legend(e, e.ranking, look), (0, 2))
         yield ""
         yield _table(e, options.max_width, options.ascii_only)
