@@ -102,7 +102,7 @@ class Classifier(ABC):
         """The state in which questions are answered; restores what it found."""
         return nullcontext()
 
-    def inside(self, subject: Subject, target: Target) -> Any:
+    def gradient_access(self, subject: Subject, target: Target) -> Any:
         """A white box's embeddings and gradients for one input; a black box refuses."""
         raise PisteError(
             f"{self.name!r} only gives answers, and this method looks inside a model: choose one "

@@ -18,7 +18,7 @@ from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, MethodChoice, Task, make
 from piste.options import Samples, check_seed
-from piste.subject import Given, LongChoice, Removal, Sequence1D, Subject, UnitChoice
+from piste.subject import LongChoice, RawInput, Removal, Sequence1D, Subject, UnitChoice
 from piste.target import TargetChoice, probabilities, resolve
 from piste.threads import threads_for
 
@@ -34,7 +34,7 @@ _SOLVERS = os.cpu_count() or 1
 @overload
 def explain(
     classifier: Any,
-    input: Given,
+    input: RawInput,
     *,
     method: MethodChoice = ...,
     target: TargetChoice = ...,
@@ -69,7 +69,7 @@ def explain(
 
 def explain(
     classifier: Any,
-    input: Given | list[Any],
+    input: RawInput | list[Any],
     *,
     method: MethodChoice = "slalom",
     target: TargetChoice = None,
@@ -126,7 +126,7 @@ def explain(
     return explanations if several else explanations[0]
 
 
-def _bind(classifier: Classifier, input: Given, method: Method, **how: Any) -> Subject:
+def _bind(classifier: Classifier, input: RawInput, method: Method, **how: Any) -> Subject:
     subject = classifier.subject(input, **how)
     if not subject.fits and how["long"] == "error" and method.short_only:
         # Short questions never meet the limit; only the whole text's own output needs windows.

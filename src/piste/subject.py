@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TextInput: TypeAlias = str | tuple[str, str]
 Input: TypeAlias = TextInput | ImageInput
-Given: TypeAlias = Input | Path | bytes | Image.Image | NDArray[Any]
+RawInput: TypeAlias = Input | Path | bytes | Image.Image | NDArray[Any]
 """What a user may give for an input; :meth:`ImageInput.of` reads images."""
 UnitKind: TypeAlias = Literal["words", "tokens", "sentences"]
 """What a text is cut into."""

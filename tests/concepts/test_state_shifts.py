@@ -11,7 +11,7 @@ import torch
 import piste
 from piste.concepts.state_shifts import move, reach
 from piste.concepts.states import StateReader
-from piste.concepts.vector_fitting import Fitted
+from piste.concepts.vector_fitting import FittedVectors
 from piste.concepts.vectors import Rows
 from piste.target import Target
 from tests.classifiers import images
@@ -22,12 +22,12 @@ SECOND = Target("output", "second", (1,))
 MOVABLE = [name for name in FAMILIES if name != "xlnet"]
 
 
-def vectors(width: int, seed: int = 0) -> Fitted:
+def vectors(width: int, seed: int = 0) -> FittedVectors:
     """Two concepts with two vectors each, three random sets with two."""
     rng = np.random.default_rng(seed)
     every = rng.normal(size=(10, width))
     every /= np.linalg.norm(every, axis=1, keepdims=True)
-    return Fitted(
+    return FittedVectors(
         {"one": every[:2], "two": every[2:4]},
         {},
         every[4:].reshape(3, 2, width),
@@ -83,7 +83,7 @@ def test_the_reach_spans_both_sides() -> None:
     owners = np.repeat(np.arange(10), 4)
     ones, others = (rng.normal(scale=0.01, size=(40, 3)).astype(np.float32) for _ in range(2))
     ones[::4, 0] += 3.0  # one token of four has it
-    fitted = Fitted({"one": np.array([[1.0, 0, 0]])}, {}, np.empty((0, 1, 3)), np.empty(0))
+    fitted = FittedVectors({"one": np.array([[1.0, 0, 0]])}, {}, np.empty((0, 1, 3)), np.empty(0))
     assert reach([Rows(ones, owners), Rows(others, owners)], fitted) == pytest.approx(6, abs=0.1)
 
 

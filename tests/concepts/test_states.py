@@ -10,7 +10,7 @@ import torch
 
 import piste
 from piste import PisteError
-from piste.concepts.states import Seen, StateReader
+from piste.concepts.states import StateBatch, StateReader
 from piste.target import Target
 from tests.classifiers import images
 from tests.conftest import FAMILIES, SENTENCES, TEXT, build
@@ -24,7 +24,7 @@ def family_of(name: str, request: pytest.FixtureRequest) -> Any:
     return piste.load(build(kind, **config), request.getfixturevalue(tokenizer))
 
 
-def read(classifier: Any, texts: list[str], layers: list[int]) -> list[Seen]:
+def read(classifier: Any, texts: list[str], layers: list[int]) -> list[StateBatch]:
     reader = StateReader(classifier, [FIRST, Target("output", "second", (1,))])
     return list(reader.read([classifier.subject(text) for text in texts], layers))
 

@@ -144,7 +144,7 @@ def test_norms_without_a_projection_are_those_of_heads_side_by_side(wordpiece: A
     classifier = piste.load(build("xlnet", **FAMILIES["xlnet"][1]), wordpiece)
     e = piste.explain(classifier, TEXT, method="attention_norms", target=0, held_out=0)
     assert e.settings["projected"] is False
-    found = trace(classifier.inside(classifier.subject(TEXT), e.target))
+    found = trace(classifier.gradient_access(classifier.subject(TEXT), e.target))
     sizes = [
         np.linalg.norm(layer.weights[..., None] * layer.values[:, None], axis=(0, 3))
         for layer in found.layers
@@ -213,7 +213,7 @@ def test_long_inputs_are_refused_with_what_to_do(bert: Any) -> None:
 def test_shapley_values_are_those_of_all_coalitions(options: Any, reviews_gpt: Any) -> None:
     text = "What a bad and boring unwatchable film"
     e = piste.explain(reviews_gpt, text, method="attention_shapley", held_out=0, **options)
-    found = trace(reviews_gpt.inside(reviews_gpt.subject(text), e.target))
+    found = trace(reviews_gpt.gradient_access(reviews_gpt.subject(text), e.target))
     method: Any = make("attention_shapley", options)
     expected = brute_force(method.play(found).worth, len(e))
     np.testing.assert_allclose(e.score(), expected, atol=1e-12)
@@ -424,7 +424,7 @@ def test_pairs_of_texts(bert: Any) -> None:
     target = Target("class", "first", (0,))
     pair = ("A slow start", "a wonderful ending")
     e = piste.explain(bert, pair, method="attention_shapley", target=0)
-    found = trace(bert.inside(bert.subject(pair), target))
+    found = trace(bert.gradient_access(bert.subject(pair), target))
     assert found.units == len(e) == 6
     assert (found.token_units < 0).sum() == 3  # [CLS] and two [SEP]
 
@@ -439,7 +439,7 @@ def test_patches_are_units(name: str, family: str) -> None:
     e = piste.explain(classifier, images.photo(), method=name, units="patches", held_out=0)
     assert len(e) == 16
     assert e.calls == 2
-    found = trace(classifier.inside(classifier.subject(images.photo()), e.target))
+    found = trace(classifier.gradient_access(classifier.subject(images.photo()), e.target))
     model = images.build(family, attn_implementation="eager")
     values = classifier.processor(images=Image.fromarray(images.photo()), return_tensors="pt")
     with torch.no_grad():

@@ -31,7 +31,7 @@ class Lengths(CheckedMethod):
 
     def solve(self, task: Task) -> Solution:
         sizes = [self.factor * len(unit.text) for unit in task.subject.units]
-        return self.solution(task, self.around_the_whole(task, np.array(sizes, dtype=float)))
+        return self.solution(task, self.around_whole_input(task, np.array(sizes, dtype=float)))
 
 
 def test_a_class_and_an_instance_explain(loud: Any) -> None:

@@ -101,7 +101,7 @@ def test_integrated_gradients_add_up_to_the_difference(bert: Any) -> None:
         )
         assert abs(fine.settings["convergence_delta"]) < 1e-3
         assert abs(coarse.settings["convergence_delta"]) > abs(fine.settings["convergence_delta"])
-        inside = bert.inside(bert.subject(TEXT), fine.target)
+        inside = bert.gradient_access(bert.subject(TEXT), fine.target)
         start = inside.baseline(baseline)
         with torch.no_grad():
             begin = float(inside.numbers(start))
@@ -115,7 +115,7 @@ def test_the_zero_baseline_agrees_with_a_sum_by_hand(byte_pairs: Any) -> None:
     e = piste.explain(classifier, TEXT, method="integrated_gradients", steps=40, target=0)
     assert e.settings["baseline_used"] == "zero"
     subject = classifier.subject(TEXT)
-    inside = classifier.inside(subject, e.target)
+    inside = classifier.gradient_access(subject, e.target)
     whole = inside.embed(inside.ids)
     nodes, weights = np.polynomial.legendre.leggauss(40)
     total = torch.zeros_like(whole)
@@ -132,7 +132,7 @@ def test_smoothgrad_is_the_mean_over_the_noise(bert: Any) -> None:
     np.testing.assert_allclose(still.score(), product.score(), atol=1e-5)
     e = piste.explain(bert, TEXT, method="smoothgrad", copies=150, noise=0.3, seed=5)
     subject = bert.subject(TEXT)
-    inside = bert.inside(subject, e.target)
+    inside = bert.gradient_access(subject, e.target)
     whole = inside.embed(inside.ids)
     seed = int(np.random.default_rng(5).integers(2**31))
     drawn = torch.Generator().manual_seed(seed)

@@ -262,9 +262,9 @@ def test_signs_and_digits_where_there_are_few_colours_or_none(system):
 
 def test_signs_and_digits_where_letters_are_few():
     console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), width=80)
-    look = explanation_text.Look(plain=False, basic=False)
+    terminal = explanation_text.TerminalCapabilities(plain=False, basic=False)
     board = explanation_text.image_blocks.board(
-        explained_image(), heat_colours.Heat.of(explained_image()), look, console.options, 76
+        explained_image(), heat_colours.Heat.of(explained_image()), terminal, console.options, 76
     )
     assert board.plain.isascii()
     assert_signs(board.plain)

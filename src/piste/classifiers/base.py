@@ -17,7 +17,7 @@ from piste.types import Floats
 
 
 @contextmanager
-def trying(classifier: Any) -> Iterator[None]:
+def counting_calibration(classifier: Any) -> Iterator[None]:
     """Count the batches that go through a torch classifier's model meanwhile, and the time."""
     calibration, kind = classifier.calibration, type(classifier.model)
     depth = getattr(classifier, "_trying", 0)

@@ -18,7 +18,7 @@ IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 @dataclass(frozen=True)
-class Given:
+class InputArguments:
     """What came on the command line; exactly one of the first three, checked before any work."""
 
     text: str | None

@@ -106,7 +106,7 @@ def _no_size() -> tuple[int, int]:
     )
 
 
-def seen_size(classifier: Classifier, input: Any) -> Size:
+def input_size(classifier: Classifier, input: Any) -> Size:
     """How large the model sees an image, found out when it is asked for."""
 
     def size() -> tuple[int, int]:

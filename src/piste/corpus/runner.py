@@ -72,9 +72,9 @@ def run(
     """
     plan, files, rows = _planned(input, model, columns, method, how, runtime, block)
     if engine == "ray":
-        from piste.corpus.ray_runner import OnRay
+        from piste.corpus.ray_runner import RayRunner
 
-        doer: Doer = OnRay(address, workers)
+        doer: Doer = RayRunner(address, workers)
     elif engine == "local":
         doer = _locally
     else:

@@ -18,13 +18,13 @@ class ControlMethod(CheckedMethod):
     """Scores that know nothing of the model."""
 
     @abstractmethod
-    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+    def make_scores(self, task: Task, shape: tuple[int, ...]) -> Floats:
         """Scores out of thin air."""
 
     def solve(self, task: Task) -> Solution:
         whole = task.target(task.whole[None, :])[0]
-        scores = self.invent(task, (len(task.subject), *np.shape(whole)))
-        return self.solution(task, self.around_the_whole(task, scores))
+        scores = self.make_scores(task, (len(task.subject), *np.shape(whole)))
+        return self.solution(task, self.around_whole_input(task, scores))
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class RandomMethod(ControlMethod):
     evaluated: ClassVar[bool] = True
     about: ClassVar[str] = "control: random scores"
 
-    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+    def make_scores(self, task: Task, shape: tuple[int, ...]) -> Floats:
         size = float(np.abs(task.target(task.whole[None, :])).max()) or 1.0
         return task.rng.normal(size=shape) * size / np.sqrt(shape[0])
 
@@ -50,7 +50,7 @@ class CentreMethod(ControlMethod):
     name: ClassVar[str] = "centre"
     about: ClassVar[str] = "control: the middle scores highest"
 
-    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+    def make_scores(self, task: Task, shape: tuple[int, ...]) -> Floats:
         boxes = [unit.box for unit in task.subject.units]
         if None in boxes:
             boxes = [(k, 0, k + 1, 1) for k in range(len(boxes))]
@@ -69,5 +69,5 @@ class ZeroMethod(ControlMethod):
     name: ClassVar[str] = "zero"
     about: ClassVar[str] = "control: every score is zero"
 
-    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+    def make_scores(self, task: Task, shape: tuple[int, ...]) -> Floats:
         return np.zeros(shape)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.errors import PisteError
 from piste.methods.base import Task
 from piste.methods.gradients import Forward, GradientMethod, PerToken
@@ -37,7 +37,7 @@ class SmoothGrad(GradientMethod):
             raise PisteError(f"noise: expected a number of at least 0, got {self.noise!r}.")
 
     def attribute(
-        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+        self, forward: Forward, embeddings: torch.Tensor, access: GradientAccess, task: Task
     ) -> PerToken:
         from captum import attr
 

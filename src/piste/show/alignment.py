@@ -38,8 +38,8 @@ class SideBySide:
     @staticmethod
     def of_comparison(comparison: Comparison) -> SideBySide:
         """The explanations of a comparison."""
-        told = list(comparison.explanations.values())
-        return SideBySide.of(told, comparison.verdicts, comparison.skipped, comparison.checks)
+        explained = list(comparison.explanations.values())
+        return SideBySide.of(explained, comparison.verdicts, comparison.skipped, comparison.checks)
 
     @staticmethod
     def of(

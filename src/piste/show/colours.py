@@ -64,10 +64,10 @@ def tint(strength: float, ground: RGB = WHITE, directed: bool = True) -> RGB:
     return red, green, blue
 
 
-def hexed(colour: RGB) -> str:
+def to_hex(colour: RGB) -> str:
     """A colour as #rrggbb.
 
-    >>> hexed(WHITE)
+    >>> to_hex(WHITE)
     '#ffffff'
     """
     return "#{:02x}{:02x}{:02x}".format(*colour)

@@ -35,14 +35,14 @@ _NOT_ANSWERS = ("importance", "linear")
 """Scores that are not on the scale of the answers."""
 
 
-def told(e: Explanation) -> bool:
+def is_determined(e: Explanation) -> bool:
     """Whether weights are determined, so that importances can be shown."""
     return e.mixing is None or e.mixing.told
 
 
 def shown(e: Explanation) -> list[str]:
     """The scores that can be shown: all but importances that are not determined."""
-    hidden = "" if told(e) else "importance"
+    hidden = "" if is_determined(e) else "importance"
     return [name for name in e.scores if name != hidden or name == e.ranking]
 
 
@@ -54,7 +54,7 @@ def main_scores(e: Explanation) -> list[str]:
 
 def plane_scores(e: Explanation) -> tuple[str, str] | None:
     """The scores of the plane: value, and importance or else contribution; None without both."""
-    upward = "importance" if told(e) else "contribution"
+    upward = "importance" if is_determined(e) else "contribution"
     return ("value", upward) if {"value", upward} <= set(e.scores) else None
 
 
@@ -128,7 +128,7 @@ def standing(e: Explanation) -> str:
 def plane_note(e: Explanation) -> str:
     """The same for readers of a plane: also why it shows contributions, if it does."""
     said = standing(e)
-    return said if told(e) else f"{said[:-1]}, so the plane shows contributions."
+    return said if is_determined(e) else f"{said[:-1]}, so the plane shows contributions."
 
 
 def _link(e: Explanation) -> object:

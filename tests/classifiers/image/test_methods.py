@@ -137,7 +137,9 @@ def test_integrated_gradients_go_from_a_plain_image(vit: Any) -> None:
                 held_out=0,
             )
             assert e.settings["baseline_used"] == ("mean" if baseline == "auto" else baseline)
-            inside = classifier.inside(classifier.subject(photo(), units="grid:2"), e.target)
+            inside = classifier.gradient_access(
+                classifier.subject(photo(), units="grid:2"), e.target
+            )
             with torch.no_grad():
                 begin = float(inside.numbers(inside.baseline(e.settings["baseline_used"])))
                 end = float(inside.numbers(inside.start))
@@ -153,7 +155,7 @@ def test_integrated_gradients_go_from_a_plain_image(vit: Any) -> None:
 def test_gradients_are_those_of_the_answers(name: str) -> None:
     classifier = piste.load(loaded(name).model.double(), processor())
     subject = classifier.subject(photo(), units="grid:2")
-    inside = classifier.inside(subject, FIRST)
+    inside = classifier.gradient_access(subject, FIRST)
     start = inside.start.requires_grad_()
     (slopes,) = torch.autograd.grad(inside.numbers(start).sum(), start)
     generator = torch.Generator().manual_seed(0)

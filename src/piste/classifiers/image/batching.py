@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from piste.classifiers.backends.pruned import FirstRow, lean_twin
+from piste.classifiers.backends.pruned import FirstRow, pruned_copy
 from piste.classifiers.backends.weight_sharing import twin_of
-from piste.classifiers.image.token_dropping import FAILURES, GivenTokens, Place
+from piste.classifiers.image.token_dropping import FAILURES, TokenInput, TokenLayout
 from piste.classifiers.introspection.key_bias import HIDDEN, NoAttentionError, is_hidden, run_biased
 from piste.types import Flags
 
@@ -44,12 +44,12 @@ class TokenRunner:
     come from.
     """
 
-    def __init__(self, model: nn.Module, place: Place, values: torch.Tensor) -> None:
+    def __init__(self, model: nn.Module, place: TokenLayout, values: torch.Tensor) -> None:
         self.place = place
         self.pads = False
         self._values = values
         self._module = twin_of(model)
-        self._given = GivenTokens(self._module, place.path)
+        self._given = TokenInput(self._module, place.path)
 
     @property
     def patches(self) -> slice:
@@ -96,13 +96,13 @@ class TokenRunner:
             self.pads = False
         plain = self._module, self._given
 
-        def lean_agrees(twin: nn.Module) -> bool:
+        def pruned_agrees(twin: nn.Module) -> bool:
             if twin is not self._module:
-                self._module, self._given = twin, GivenTokens(twin, self.place.path)
+                self._module, self._given = twin, TokenInput(twin, self.place.path)
             return agrees()
 
         hooked = any(m._forward_hooks or m._forward_pre_hooks for m in self._module.modules())
-        if hooked or lean_twin(twin_of(plain[0]), lean_agrees, (FirstRow(),)) is None:
+        if hooked or pruned_copy(twin_of(plain[0]), pruned_agrees, (FirstRow(),)) is None:
             self._module, self._given = plain
 
     def _some(self, count: int, patches: int) -> Flags:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from piste.classifiers.backends.weight_sharing import twin_of
-from piste.classifiers.base import trying
+from piste.classifiers.base import counting_calibration
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.image.batching import Row, TokenRunner
@@ -26,11 +26,11 @@ from piste.classifiers.image.subject import (
     read_image,
     token_cost,
 )
-from piste.classifiers.image.token_dropping import Place, find_patches, find_place, first_line
+from piste.classifiers.image.token_dropping import TokenLayout, find_patches, find_place, first_line
 from piste.classifiers.image.units import Patches, cut_image
-from piste.classifiers.introspection.gradients import Inside
-from piste.classifiers.introspection.image_gradients import PatchInside, PixelInside
-from piste.classifiers.introspection.model_state import asking, state_of
+from piste.classifiers.introspection.gradients import GradientAccess
+from piste.classifiers.introspection.image_gradients import PatchGradients, PixelGradients
+from piste.classifiers.introspection.model_state import evaluation_mode, state_of
 from piste.errors import PisteError
 from piste.image import ImageInput
 from piste.subject import Binding, Question, Subject
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Sight:
+class PatchAccess:
     """What was found out about a model that looks at images of one size."""
 
     patches: Patches | None
-    place: Place | None
+    place: TokenLayout | None
     """Where all of an image stands in tokens; None if nowhere."""
     obstacle: str = ""
     """Why tokens can't be left out there; nothing if they can."""
@@ -74,7 +74,7 @@ class ImageClassifier(BaseImageClassifier):
         self.budget = budget or (8192 if self.device.type == "cpu" else 65536)
         self.labels, self.kind = read_head(self.config)
         self.preparation = Preparation(processor, _channels(model))
-        self._sights: dict[tuple[int, int], Sight] = {}
+        self._accesses: dict[tuple[int, int], PatchAccess] = {}
         self._state: object = None
         self._embedded: dict[str, torch.Tensor] = {}
 
@@ -85,9 +85,9 @@ class ImageClassifier(BaseImageClassifier):
     @contextmanager
     def session(self) -> Iterator[None]:
         if self._state != (state := state_of(self.model)):
-            self._state, self._sights = state, {}  # the model was changed since
+            self._state, self._accesses = state, {}  # the model was changed since
         try:
-            with asking(self.model):
+            with evaluation_mode(self.model):
                 yield
         finally:
             self._embedded.clear()  # by the next session the weights may be others
@@ -98,44 +98,45 @@ class ImageClassifier(BaseImageClassifier):
         removal = how.removal
         image, rounded = self.preparation.prepare(read_image(input))
         with self.session():
-            sight = self._sight(image)
+            access = self._patch_access(image)
         notes: dict[str, Any] = {"long": "fits", "size": [image.width, image.height]}
         if rounded:
             notes["rounded"] = rounded
-        if sight.patches is not None:
-            notes["patches"] = [sight.patches.rows, sight.patches.columns]
-        if removal == "delete" and sight.runner is None:
+        if access.patches is not None:
+            notes["patches"] = [access.patches.rows, access.patches.columns]
+        if removal == "delete" and access.runner is None:
             removal = "mean"
             notes["instead"] = (
-                f"patches can't be taken out of {type(self.model).__name__} ({sight.obstacle}): "
+                f"patches can't be taken out of {type(self.model).__name__} ({access.obstacle}): "
                 "they are painted over with the image's mean colour"
             )
-        if removal == "attention" and (sight.runner is None or sight.unhidden):
+        if removal == "attention" and (access.runner is None or access.unhidden):
             raise PisteError(
                 f"removal='attention' is not possible with {type(self.model).__name__} "
-                f"({sight.unhidden or sight.obstacle}): choose 'delete', 'mean', 'blur' or 'noise'."
+                f"({access.unhidden or access.obstacle}): choose 'delete', 'mean', 'blur' or "
+                "'noise'."
             )
         by_token = removal in ("delete", "attention")
-        cut = cut_image(image, how.units, sight.patches, whole_patches=by_token)
+        cut = cut_image(image, how.units, access.patches, whole_patches=by_token)
         token_units = None
-        if by_token and sight.place is not None and cut.patch_units is not None:
-            token_units = _token_units(sight.place, cut.patch_units)
+        if by_token and access.place is not None and cut.patch_units is not None:
+            token_units = _token_units(access.place, cut.patch_units)
         # As if patches had 16 × 16 pixels, where it has none of its own or of very different size.
-        cost = token_cost(image) if sight.runner is None else sight.runner.place.tokens
+        cost = token_cost(image) if access.runner is None else access.runner.place.tokens
         subject = ImageSubject(self, image, cut, removal, notes, token_units=token_units, cost=cost)
-        subject.can_be_empty = removal != "delete" or sight.reads_nothing
+        subject.can_be_empty = removal != "delete" or access.reads_nothing
         return subject
 
-    def _sight(self, image: ImageInput) -> Sight:
+    def _patch_access(self, image: ImageInput) -> PatchAccess:
         """What the model does with images of this size, tried on the first. In a session."""
         size = image.height, image.width
-        if size not in self._sights:
+        if size not in self._accesses:
             values = self._values(image.pixels[None])
-            with trying(self):
-                self._sights[size] = self._try(image, values)
-        return self._sights[size]
+            with counting_calibration(self):
+                self._accesses[size] = self._try(image, values)
+        return self._accesses[size]
 
-    def _try(self, image: ImageInput, values: torch.Tensor) -> Sight:
+    def _try(self, image: ImageInput, values: torch.Tensor) -> PatchAccess:
         try:
             own = self.model(pixel_values=values)
         except (RuntimeError, ValueError, TypeError, IndexError) as problem:
@@ -144,23 +145,23 @@ class ImageClassifier(BaseImageClassifier):
                 f"{image.height} pixels ({problem}): is the image processor another model's?"
             ) from problem
         check_logits(getattr(own, "logits", None), 1, self.model, "image")
-        return self._look(values)
+        return self._inspect(values)
 
-    def _look(self, values: torch.Tensor) -> Sight:
+    def _inspect(self, values: torch.Tensor) -> PatchAccess:
         patches = None
         try:
             patches = find_patches(self.model, values)
             if patches is None:
-                return Sight(None, None, "it does not cut images into patches")
+                return PatchAccess(None, None, "it does not cut images into patches")
             place, obstacle = find_place(self.model, values, patches)
             if place is None or obstacle:
-                return Sight(patches, place, obstacle)
+                return PatchAccess(patches, place, obstacle)
             runner = TokenRunner(self.model, place, values)
             tokens = runner.embed(values)
             runner.settle(tokens)
         except Exception as problem:  # a model that can't be copied or hooked is seen from outside
-            return Sight(patches, None, f"it can't be looked into: {first_line(problem)}")
-        return Sight(
+            return PatchAccess(patches, None, f"it can't be looked into: {first_line(problem)}")
+        return PatchAccess(
             patches,
             place,
             runner=runner,
@@ -196,7 +197,7 @@ class ImageClassifier(BaseImageClassifier):
     def _rows(self, questions: Sequence[Question]) -> tuple[TokenRunner, list[Row]]:
         """The questions as rows of tokens, all of images of one size."""
         subjects = _payloads(questions)
-        runner = self._sight(subjects[0][0].image).runner
+        runner = self._patch_access(subjects[0][0].image).runner
         assert runner is not None
         rows = []
         for subject, kept in subjects:
@@ -213,25 +214,25 @@ class ImageClassifier(BaseImageClassifier):
 
     # -- looking inside ------------------------------------------------------------------------
 
-    def inside(self, subject: Subject, target: Target) -> Inside:
+    def gradient_access(self, subject: Subject, target: Target) -> GradientAccess:
         assert isinstance(subject, ImageSubject)
         with self.session():
-            place = self._sight(subject.image).place
+            place = self._patch_access(subject.image).place
         images = {"own": subject.image.pixels}
         images |= {kind: fill(subject.image, kind) for kind in ("mean", "blur")}
         values = {name: self._values(pixels[None]) for name, pixels in images.items()}
         twin, units = twin_of(self.model, own_config=True), len(subject)
         if place is None or subject.patch_units is None:
             owners = subject.areas.ravel().astype(np.int64)
-            return PixelInside(twin, values, owners, units, target)
+            return PixelGradients(twin, values, owners, units, target)
         owners = _token_units(place, subject.patch_units)
-        return PatchInside(twin, place.path, values, owners, units, target)
+        return PatchGradients(twin, place.path, values, owners, units, target)
 
     def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
         assert isinstance(subject, ImageSubject)
         return {"pixel_values": self._values(subject.image.pixels[None])}
 
-    # -- telling -------------------------------------------------------------------------------
+    # -- describing -------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
         versions = {name: version(name) for name in ("torch", "transformers")}
@@ -248,7 +249,7 @@ class ImageClassifier(BaseImageClassifier):
         }
 
 
-def _token_units(place: Place, patch_units: Ints) -> Ints:
+def _token_units(place: TokenLayout, patch_units: Ints) -> Ints:
     """The unit of every token, −1 for those that are no patch."""
     units = np.full(place.tokens, -1)
     units[place.first : place.first + place.patches] = patch_units

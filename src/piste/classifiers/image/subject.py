@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from piste.classifier import Classifier
 from piste.classifiers.base import EngineSubject
 from piste.classifiers.image.fills import fill
-from piste.classifiers.image.units import Cut, read_units
+from piste.classifiers.image.units import Segmentation, read_units
 from piste.errors import PisteError, shorten
 from piste.image import ImageInput
 from piste.subject import (
@@ -56,7 +56,7 @@ class ImageSubject(EngineSubject):
         self,
         classifier: Classifier,
         image: ImageInput,
-        cut: Cut,
+        cut: Segmentation,
         removal: Removal,
         notes: Mapping[str, Any],
         *,

@@ -30,7 +30,7 @@ FAILURES = (RuntimeError, ValueError, TypeError, IndexError, AttributeError, Ass
 
 
 @dataclass(frozen=True)
-class Place:
+class TokenLayout:
     """The module whose output is all tokens, and which of them the patches are."""
 
     path: str
@@ -40,7 +40,7 @@ class Place:
     tokens: int
 
 
-class GivenTokens:
+class TokenInput:
     """A twin of an image model that can compute with given tokens in place of an image's.
 
     ``twin`` is changed for good: it must not be the user's model.
@@ -130,7 +130,7 @@ def find_patches(model: nn.Module, values: torch.Tensor) -> Patches | None:
 
 def find_place(
     model: nn.Module, values: torch.Tensor, patches: Patches
-) -> tuple[Place | None, str]:
+) -> tuple[TokenLayout | None, str]:
     """Where all of an image stands in tokens, and why none of them can be taken out there.
 
     Nothing speaks against it if they can. Tried on one image.
@@ -138,7 +138,7 @@ def find_place(
     other = values.flip(2, 3) * -0.7 + 0.1  # another image, made of the same numbers
     own = model(pixel_values=torch.cat([values, other])).logits
     same = _Same(own)
-    chosen: Place | None = None
+    chosen: TokenLayout | None = None
     obstacle = "no module was found whose output holds one token for every patch"
     for place in _local_places(model, values, patches):
         found = _try(model, place, values, other, own, same)
@@ -162,14 +162,14 @@ class _Same:
 
 def _try(
     model: nn.Module,
-    place: Place,
+    place: TokenLayout,
     values: torch.Tensor,
     other: torch.Tensor,
     own: torch.Tensor,
     same: _Same,
 ) -> str:
     """What speaks against a place; nothing if tokens can be taken out there."""
-    given = GivenTokens(twin_of(model), place.path)
+    given = TokenInput(twin_of(model), place.path)
     count = place.tokens
     try:
         tokens = given.embed(torch.cat([values, other]))
@@ -189,7 +189,7 @@ def _try(
     return ""
 
 
-def _local_places(model: nn.Module, values: torch.Tensor, patches: Patches) -> list[Place]:
+def _local_places(model: nn.Module, values: torch.Tensor, patches: Patches) -> list[TokenLayout]:
     """Modules of whose output each patch of the image changes one token, as they are passed."""
     count = len(patches)
     tried = sorted({0, count // 2, count - 1})
@@ -201,7 +201,7 @@ def _local_places(model: nn.Module, values: torch.Tensor, patches: Patches) -> l
         part = changed[..., top : top + patches.height, left : left + patches.width]
         part.copy_(-part + 0.5)
         rows.append(changed)
-    places: dict[str, Place | None] = {}
+    places: dict[str, TokenLayout | None] = {}
     twin = twin_of(model)
     names = {id(module): path for path, module in twin.named_modules()}
 
@@ -216,7 +216,7 @@ def _local_places(model: nn.Module, values: torch.Tensor, patches: Patches) -> l
     return [place for place in places.values() if place is not None]
 
 
-def _local(path: str, tokens: Any, tried: list[int], count: int) -> Place | None:
+def _local(path: str, tokens: Any, tried: list[int], count: int) -> TokenLayout | None:
     """The place a module is, if its output has one token of its own for every patch tried."""
     if not isinstance(tokens, torch.Tensor) or tokens.ndim != 3:
         return None
@@ -232,4 +232,4 @@ def _local(path: str, tokens: Any, tried: list[int], count: int) -> Place | None
         expected[row, first + patch] = True
     if not torch.equal(moved, expected):
         return None
-    return Place(path, first, count, tokens.shape[1])
+    return TokenLayout(path, first, count, tokens.shape[1])

@@ -44,7 +44,7 @@ class Patches:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Segmentation:
     """Units of an image; ``patch_units`` is the unit of every patch, where none is divided."""
 
     name: str
@@ -60,7 +60,7 @@ class Cut:
 
 def cut_image(
     image: ImageInput, units: str | None, patches: Patches | None, *, whole_patches: bool
-) -> Cut:
+) -> Segmentation:
     """Cut a prepared image; with ``whole_patches`` no patch is divided between two units."""
     kind, number = _chosen(units, patches)
     if kind != "superpixels":
@@ -73,7 +73,9 @@ def cut_image(
 
 
 @lru_cache(maxsize=32)  # one for all images of a size
-def _regular(kind: str, number: int, patches: Patches | None, height: int, width: int) -> Cut:
+def _regular(
+    kind: str, number: int, patches: Patches | None, height: int, width: int
+) -> Segmentation:
     if patches is None:
         areas = _blocks(_groups(number, height, "pixels"), _groups(number, width, "pixels"))
         return _cut(f"grid:{number}", areas, None, number)
@@ -155,14 +157,14 @@ def _majority(areas: Labels, patches: Labels, count: int) -> Ints:
     return shares.argmax(axis=1)
 
 
-def _by_patch(name: str, owners: Ints, patches: Labels, across: int) -> Cut:
+def _by_patch(name: str, owners: Ints, patches: Labels, across: int) -> Segmentation:
     """Units of whole patches, from the unit of every patch and the patch of every pixel."""
     _, owners = np.unique(owners, return_inverse=True)  # regions may have no patch at all
     spread = np.append(owners, -1).astype(np.int32)
     return _cut(name, spread[patches], owners.astype(np.int64), across)
 
 
-def _cut(name: str, areas: Labels, patch_units: Ints | None, across: int) -> Cut:
+def _cut(name: str, areas: Labels, patch_units: Ints | None, across: int) -> Segmentation:
     count = int(areas.max()) + 1
     if count < 2:
         raise PisteError(
@@ -175,7 +177,7 @@ def _cut(name: str, areas: Labels, patch_units: Ints | None, across: int) -> Cut
         for number, box in enumerate(_boxes(areas, count))
     )
     areas.setflags(write=False)  # many images may share it
-    return Cut(name, units, areas, patch_units)
+    return Segmentation(name, units, areas, patch_units)
 
 
 def _boxes(areas: Labels, count: int) -> Sequence[tuple[int, int, int, int]]:

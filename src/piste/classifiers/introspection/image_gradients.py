@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from piste.classifiers.image.token_dropping import GivenTokens
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.image.token_dropping import TokenInput
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.types import Ints
 
 if TYPE_CHECKING:
     from piste.target import Target
 
 
-class ImageInside(Inside):
+class ImageGradients(GradientAccess):
     """An image inside its model; ``images`` are the model's numbers of it and its baselines."""
 
     baselines = ("mean", "blur", "zero")
@@ -50,12 +50,12 @@ class ImageInside(Inside):
         return self._embed(self._images[kind]) if kind in self._images else None
 
 
-class PatchInside(ImageInside):
+class PatchGradients(ImageGradients):
     """The tokens of an image."""
 
     def __init__(self, twin: torch.nn.Module, path: str, *args: Any) -> None:
         super().__init__(twin, *args)
-        self._given = GivenTokens(twin, path)
+        self._given = TokenInput(twin, path)
 
     def _embed(self, values: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
@@ -66,7 +66,7 @@ class PatchInside(ImageInside):
         return self._given.logits(embeddings, self._values, by=self.twin)
 
 
-class PixelInside(ImageInside):
+class PixelGradients(ImageGradients):
     """The pixels of an image."""
 
     def _embed(self, values: torch.Tensor) -> torch.Tensor:

@@ -135,6 +135,6 @@ def _bars(
         name = writable(wording.short(kind.title, 16))
         page.write(x + _NAMES - 10, middle, name, 8.5, INK, align="right", gid="unit")
         length = abs(value) * half
-        colour = colours.hexed(colours.tint(np.copysign(1.0, value)))
+        colour = colours.to_hex(colours.tint(np.copysign(1.0, value)))
         page.box(zero if value >= 0 else zero - length, middle - 5, length, 10, colour)
     page.box(zero - 0.5, y, 1, _BAR * len(strongest), FAINT)

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from piste.concepts.report import ConceptReport
 from piste.concepts.sensitivity import ABOUT
-from piste.show.figures.canvas import FAINT, INK, RULE, entitled, format_of, panels, save
+from piste.show.figures.canvas import FAINT, INK, RULE, add_title, format_of, panels, save
 from piste.show.figures.fonts import families, writable
 from piste.show.terminal.concept_tables import headline
 
@@ -45,7 +45,7 @@ def plot(
     # The headline tells of the main kind only.
     title = headline(report) if chosen == report.main_kind else f"Scores by kind {chosen!r}"
     about = next(words for name, words in ABOUT.items() if name == chosen)
-    entitled(
+    add_title(
         figure,
         title,
         f"{about} · mean of {report.settings.get('repeats')} vectors, bars: 95 % intervals over "

@@ -17,12 +17,12 @@ from piste.concepts.localization import ConceptMap
 from piste.explanation import Explanation, Fidelity, Output
 from piste.image import ImageInput
 from piste.show import colours, text_pieces, wording
-from piste.show.figures.canvas import INK, canvas, entitled, format_of, panels, save
+from piste.show.figures.canvas import INK, add_title, canvas, format_of, panels, save
 from piste.show.figures.fonts import families, writable
 from piste.show.heat_colours import SMALL, Heat, Scale, painted
 from piste.show.html import image_html, page_shell, text_html
 from piste.show.terminal import image_blocks
-from piste.show.terminal.capabilities import Look, printable, step
+from piste.show.terminal.capabilities import TerminalCapabilities, printable, step
 from piste.surrogates import AdditiveSurrogate
 from piste.target import Target
 
@@ -90,33 +90,36 @@ class _Rendered:
     found: ConceptMap
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        found, look = self.found, Look.of(console)
+        found, terminal = self.found, TerminalCapabilities.of(console)
         yield Text(printable(title(found)), style="bold")
         if isinstance(found.input, ImageInput):
-            yield from self._image(look, options)
+            yield from self._image(terminal, options)
             return
         for concept in found.scores:
             heat = _heat(found, concept)
             yield Text(printable(concept), style="dim")
             for part in text_pieces.texts(_view(found, concept)):
-                yield Padding(_highlighted(part, heat, look), (0, 2, 1, 2))
+                yield Padding(_highlighted(part, heat, terminal), (0, 2, 1, 2))
         above, below = ends(found)
         yield Text(f"blue, +: {above}   orange, -: {below}", style="dim")
 
-    def _image(self, look: Look, options: ConsoleOptions) -> RenderResult:
+    def _image(self, terminal: TerminalCapabilities, options: ConsoleOptions) -> RenderResult:
         found, room = self.found, options.max_width - 4
         heats = [_heat(found, concept) for concept in found.scores]
         boards = [
-            image_blocks.board(_view(found, heat.name), heat, look, options, room) for heat in heats
+            image_blocks.board(_view(found, heat.name), heat, terminal, options, room)
+            for heat in heats
         ]
         yield from image_blocks.rows([printable(heat.name) for heat in heats], boards, room)
-        if image_blocks.signs_only(look, options):
+        if image_blocks.signs_only(terminal, options):
             yield Text(image_blocks.sign_key(heats[0]), style="dim")
         else:
             yield image_blocks.keys(heats[:1])
 
 
-def _highlighted(part: Sequence[text_pieces.Piece], heat: Heat, look: Look) -> Text:
+def _highlighted(
+    part: Sequence[text_pieces.Piece], heat: Heat, terminal: TerminalCapabilities
+) -> Text:
     """A text whose units have the colours of a scale that other concepts share."""
     text = Text()
     for piece in part:
@@ -124,8 +127,8 @@ def _highlighted(part: Sequence[text_pieces.Piece], heat: Heat, look: Look) -> T
             text.append(printable(piece.text), style="strike dim" if piece.unread else "")
             continue
         strength = float(heat.strengths[piece.unit])
-        signs = ("+" if strength > 0 else "-") * step(strength) if look.plain else ""
-        text.append(printable(piece.text) + signs, style=look.style(strength))
+        signs = ("+" if strength > 0 else "-") * step(strength) if terminal.plain else ""
+        text.append(printable(piece.text) + signs, style=terminal.style(strength))
     return text
 
 
@@ -217,7 +220,7 @@ def _images(found: ConceptMap) -> Figure:
             writable(name), loc="left", fontsize=10, color=INK, parse_math=False,
             family=families(),
         )  # fmt: skip
-    entitled(figure, title(found), "blue: " + " · orange: ".join(ends(found)))
+    add_title(figure, title(found), "blue: " + " · orange: ".join(ends(found)))
     return figure
 
 
@@ -243,5 +246,5 @@ def _words(found: ConceptMap) -> Figure:
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    entitled(figure, title(found), "blue: " + " · orange: ".join(ends(found)))
+    add_title(figure, title(found), "blue: " + " · orange: ".join(ends(found)))
     return figure

@@ -20,9 +20,9 @@ from piste.show.figures.canvas import (
     FAINT,
     INK,
     RULE,
+    add_title,
     bounded,
     canvas,
-    entitled,
     heading,
     saved,
     shades,
@@ -166,7 +166,7 @@ def _title(axes: Axes, e: Explanation, label: str | int | None) -> None:
     figure = axes.get_figure(root=True)
     assert figure is not None  # the axes were just made on one
     title, under = heading(e, label, int(16 * figure.get_size_inches()[0]))
-    entitled(figure, title, under)
+    add_title(figure, title, under)
 
 
 def _limits(axes: Axes, x: Floats, y: Floats) -> None:

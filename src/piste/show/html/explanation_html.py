@@ -56,14 +56,14 @@ SCRIPTS = ("lighting.js", "selecting.js", "removing.js", "sorting.js")
 
 
 def fragment(e: Explanation) -> str:
-    """The gist for a notebook, which needs no script, and the whole page in a frame."""
+    """A summary for a notebook, which needs no script, and the whole page in a frame."""
     kinds = wording.kinds(e)
     plane = plane_svg.plane(e, kinds, width=760, height=440)
     more = f"<details><summary>The plane</summary>{plane}</details>" if plane else ""
     styles, tips = page_shell.asset("parts.css"), _tips(e, kinds)
     if wording.of_image(e):
         styles += page_shell.asset("image.css")
-        shown = image_html.gist(e, kinds, tips)
+        shown = image_html.summary_row(e, kinds, tips)
     else:
         shown = text_html.text(e, kinds, tips) + text_html.legend(score_terms.sides(e, e.ranking))
     return (
@@ -137,7 +137,7 @@ def plane_section(e: Explanation, kinds: list[wording.Kind]) -> str:
         f"{score_terms.meaning(e, name)}" for name in score_terms.plane_scores(e) or ("", "")
     )
     title = "What it says alone, and how much it weighs"
-    if not score_terms.told(e):
+    if not score_terms.is_determined(e):
         title = "What it says alone, and what it adds here"
     return f"""<section class="piste-planes">
 <h2>{title}</h2>

@@ -42,7 +42,7 @@ def section(
 </section>"""
 
 
-def gist(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> str:
+def summary_row(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> str:
     """The image and its main scores in a row, without a choice."""
     image, paths = image_of(e), unit_paths(e)
     figures = [
@@ -98,7 +98,7 @@ def heat_map(
 
 def scale(heat: Heat) -> str:
     """A score's colours from end to end, with their numbers and what they mean."""
-    stops = ",".join(colours.hexed((r, g, b)) for r, g, b in heat.scale.ramp(9).tolist())
+    stops = ",".join(colours.to_hex((r, g, b)) for r, g, b in heat.scale.ramp(9).tolist())
     marks = "".join(
         f'<span style="left:{100 * place:.0f}%">{escape(number)}</span>'
         for place, number in heat.marks

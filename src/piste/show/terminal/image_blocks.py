@@ -17,7 +17,7 @@ from piste.explanation import Explanation
 from piste.image import ImageInput
 from piste.show import score_terms
 from piste.show.heat_colours import Heat, Pixels, areas_of, image_of, paled, tinted
-from piste.show.terminal.capabilities import Look, printable, step
+from piste.show.terminal.capabilities import TerminalCapabilities, printable, step
 
 MOST = 34
 """Columns of a terminal that one image takes at most."""
@@ -28,29 +28,31 @@ _CELLS = 14
 """Cells from left to right where the parts are no grid."""
 
 
-def shown(e: Explanation, look: Look, options: ConsoleOptions) -> RenderableType:
+def shown(
+    e: Explanation, terminal: TerminalCapabilities, options: ConsoleOptions
+) -> RenderableType:
     """The image and its scores side by side, as many as there is room for, and their key."""
     image, room = image_of(e), options.max_width - 4
     names = score_terms.main_scores(e)
-    if signs_only(look, options):
+    if signs_only(terminal, options):
         heat = Heat.of(e)
-        told = Text(f"{sign_key(heat)}; by {heat.name}", style="dim")
-        return Group(board(e, heat, look, options, room), Text(), told)
+        caption = Text(f"{sign_key(heat)}; by {heat.name}", style="dim")
+        return Group(board(e, heat, terminal, options, room), Text(), caption)
     wide = columns(e, room)
     fit = max((room + GAP) // (wide + GAP), 1)
     # The ranking score comes first, then the image itself, then the others.
     heats = [Heat.of(e, name) for name in (names if fit > len(names) else names[-1:])]
     titles = [heat.name for heat in heats]
-    boards = [board(e, heat, look, options, room) for heat in heats]
+    boards = [board(e, heat, terminal, options, room) for heat in heats]
     if fit > 1:
         titles.insert(0, printable(image.name))
         boards.insert(0, plain_board(image, wide))
     return Group(*rows(titles, boards, room), Text(), keys(heats))
 
 
-def signs_only(look: Look, options: ConsoleOptions) -> bool:
+def signs_only(terminal: TerminalCapabilities, options: ConsoleOptions) -> bool:
     """Whether the terminal has too few colours, or no letters, for half blocks."""
-    return look.plain or look.basic or options.ascii_only
+    return terminal.plain or terminal.basic or options.ascii_only
 
 
 def rows(titles: list[str], boards: list[Text], room: int) -> Iterator[Table]:
@@ -76,11 +78,13 @@ def columns(e: Explanation, room: int) -> int:
     return size[0] * (most // size[0])
 
 
-def board(e: Explanation, heat: Heat, look: Look, options: ConsoleOptions, room: int) -> Text:
+def board(
+    e: Explanation, heat: Heat, terminal: TerminalCapabilities, options: ConsoleOptions, room: int
+) -> Text:
     """A score painted over the image, or written in cells where there are too few colours."""
     image = image_of(e)
-    if signs_only(look, options):
-        return _signs(e, heat, look, options, room)
+    if signs_only(terminal, options):
+        return _signs(e, heat, terminal, options, room)
     wide = columns(e, room)
     high = _height(image, wide)
     greys = Image.fromarray(paled(image)).resize((wide, high), Image.Resampling.BOX)
@@ -137,7 +141,9 @@ def _half_blocks(pixels: Pixels) -> Text:
     return text
 
 
-def _signs(e: Explanation, heat: Heat, look: Look, options: ConsoleOptions, room: int) -> Text:
+def _signs(
+    e: Explanation, heat: Heat, terminal: TerminalCapabilities, options: ConsoleOptions, room: int
+) -> Text:
     """One cell per part of a grid, or the part in the middle of each cell: +9 … -9, or 0 … 9."""
     image, most = image_of(e), max(room // _CELL, 1)
     size = _grid(e)
@@ -154,7 +160,7 @@ def _signs(e: Explanation, heat: Heat, look: Look, options: ConsoleOptions, room
         for unit in row:
             strength = float(heat.strengths[unit]) if unit >= 0 else 0.0
             words = _written(strength, heat.scale.directed) if unit >= 0 else "  "
-            text.append(words, style=look.style(strength))
+            text.append(words, style=terminal.style(strength))
             text.append(" ")
     return text
 
