@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 class PisteError(ValueError):
-    """A problem the user can solve, told in one sentence."""
+    """A problem the user can solve, described in one sentence."""
 
 
 def need(module: str, extra: str, purpose: str) -> ModuleType:

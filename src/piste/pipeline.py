@@ -1,4 +1,4 @@
-"""The spine: subjects, questions, answers, explanations."""
+"""``explain``: from subjects to questions, answers and explanations."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class _Run:
         return plan
 
     def _ask(self, plans: Sequence[tuple[int, Subject, Any]]) -> list[Any]:
-        """Ask all plans together; everyone bears the time by the number of questions."""
+        """Ask all plans together; the time is shared out by the number of questions."""
         start = time.perf_counter()
         answers = self.engine.ask([(subject, plan) for _, subject, plan in plans])
         spent = time.perf_counter() - start

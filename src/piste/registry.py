@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Names and what they stand for; nothing is imported before it is wanted.
+    """Names and what they stand for; nothing is imported before it is used.
 
     >>> functions = Registry[object]("function", "example.functions", {"root": "math:sqrt"})
     >>> functions["root"](9.0), list(functions)

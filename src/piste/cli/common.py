@@ -128,7 +128,7 @@ def read_samples(samples: str | None) -> Any:
 
 
 def written(path: Path | None, write: Callable[[Path], object]) -> None:
-    """Write a file if one is wanted, and say so."""
+    """Write a file if one was asked for, and say so."""
     if path is not None:
         write(path)
         _say(path)

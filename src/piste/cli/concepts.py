@@ -1,4 +1,4 @@
-"""The command ``piste concepts``: which ideas, told by examples, a class reacts to."""
+"""The command ``piste concepts``: which ideas, defined by examples, a class reacts to."""
 
 from __future__ import annotations
 

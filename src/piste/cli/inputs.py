@@ -19,7 +19,7 @@ IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 @dataclass(frozen=True)
 class InputArguments:
-    """What came on the command line; exactly one of the first three, checked before any work."""
+    """What the command line gave; exactly one of the first three, checked before any work."""
 
     text: str | None
     file: Path | None
@@ -67,8 +67,8 @@ class InputArguments:
         path = self.image or self.file or Path(self.text or "").expanduser()
         if not _is_file(path):
             raise PisteError(
-                f"{name!r} reads images, but {shorten(self.text)} is no file: give the path of an "
-                "image, or --model a model that reads texts."
+                f"Expected an image for {name!r}, got {shorten(self.text)}, which is no file: give "
+                "the path of an image, or --model a model that reads texts."
             )
         return ImageInput.of(path)
 

@@ -1,4 +1,4 @@
-"""Colours and textures as concepts: images that are drawn when they are wanted.
+"""Colours and textures as concepts: images that are drawn on demand.
 
 Every image differs in what is not its concept: shade, place, angle, scale, and for textures the
 two colours, so that a vector can only learn what they share.

@@ -104,7 +104,7 @@ def _effects(
 
 
 def _carriers(reader: StateReader, rows: Sequence[Row]) -> dict[int, torch.nn.Module]:
-    """The modules that hand on the states, by layer, as far as they are found."""
+    """The modules that pass the states on, by layer, as far as they are found."""
     handed: list[tuple[torch.nn.Module, torch.Tensor]] = []
 
     def look(module: torch.nn.Module, args: Any, output: Any) -> None:

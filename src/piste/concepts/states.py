@@ -66,7 +66,7 @@ class Row:
 class StateReader:
     """Reads the states of inputs, in a twin of the model that shares its weights.
 
-    ``goals`` are the numbers whose gradients are wanted, one per input each.
+    ``goals`` are the numbers whose gradients are needed, one per input each.
 
     >>> import piste
     >>> clf = piste.load("piste:reviews")
@@ -115,7 +115,7 @@ class StateReader:
             yield self._read_states(rows, layers, gradients)
 
     def batches(self, subjects: Iterable[Subject]) -> Iterator[list[Row]]:
-        """Inputs of one shape together, numbered as they came."""
+        """Inputs of one shape together, numbered in the given order."""
         waiting: dict[tuple[Any, ...], list[Row]] = {}
         for number, subject in enumerate(subjects):
             row = self._row(number, subject)

@@ -1,4 +1,4 @@
-"""What a corpus run is to do, in a form that another process can be handed."""
+"""What a corpus run is to do, in a form that can be passed to another process."""
 
 from __future__ import annotations
 

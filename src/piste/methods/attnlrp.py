@@ -1,4 +1,4 @@
-"""AttnLRP: relevance handed back from the answer to the tokens, through the attention too."""
+"""AttnLRP: relevance propagated from the answer back to the tokens, through attention too."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class CentreMethod(ControlMethod):
 
 @dataclass(frozen=True)
 class ZeroMethod(ControlMethod):
-    """Every unit scores zero, so the answer is foretold to stay as it is."""
+    """Every unit scores zero, so the answer is predicted to stay as it is."""
 
     name: ClassVar[str] = "zero"
     about: ClassVar[str] = "control: every score is zero"

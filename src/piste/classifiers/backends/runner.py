@@ -59,11 +59,11 @@ class Backend:
         return {} if self.name == "torch" else {"runtime_difference": self.difference}
 
     def run(self, inputs: Inputs, pad: int | None, own: bool = False) -> torch.Tensor:
-        """Answer a batch; with ``own`` no pruned copy may: it would read the hidden for padding."""
-        # One question alone is the model's own business: its output is the one to be explained.
+        """Answer a batch; ``own``: not by a pruned copy, which takes hidden tokens for padding."""
+        # A single question goes to the model itself: its output is the one to be explained.
         if self.name == "torch" and (own or len(inputs["input_ids"]) == 1):
             return self._plain.run(inputs, pad)
-        ready = self.is_replaced and self._built is not None  # no pruned copy on trial
+        ready = self.is_replaced and self._built is not None  # not while a pruned copy is checked
         return (self._complete() if own and ready else self._runtime).run(inputs, pad)
 
     def _complete(self) -> Runtime:

@@ -1,6 +1,6 @@
 """From an image to what an image model sees, and back: scaled, cropped, normalised.
 
-What a processor does to the size of an image is its own business. What it does to the numbers
+What a processor does to the size of an image does not matter here. What it does to the numbers
 must be undone to show and to change what the model sees, so that is learned by trying: every
 channel is scaled and shifted.
 """

@@ -1,4 +1,4 @@
-"""A look inside a white-box classifier: embeddings and gradients of one input.
+"""White-box access to a classifier: embeddings and gradients of one input.
 
 All of it happens in a twin that shares the model's tensors and has modules of its own, so hooks
 and exchanged parts never touch the user's model.

@@ -1,4 +1,4 @@
-"""A look inside an image classifier: at the tokens of an image, or at its pixels.
+"""White-box access to an image classifier: gradients at the tokens of an image, or its pixels.
 
 Where all of it stands in tokens they are what is looked at: behind patch embedding and position, in
 front of the first layer. In all other models, and where units cut through patches, every pixel is

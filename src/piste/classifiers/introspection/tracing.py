@@ -135,7 +135,7 @@ def traces(access: GradientAccess) -> Iterator[Trace]:
 
 
 def _run(access: GradientAccess) -> tuple[list[torch.Tensor], list[AttentionCall]]:
-    """The explained numbers of the whole input, and the attentions they came by."""
+    """The explained numbers of the whole input, and the attentions on the way."""
     name = type(access.twin).__name__
     with torch.inference_mode(False), torch.enable_grad(), _visible_attention(access.twin):
         # No leaf, because some models write into their embeddings.

@@ -105,7 +105,7 @@ def unused_id(rows: Sequence[Ints]) -> int:
 
 
 class PaddedRunner:
-    """Answers token questions through a forward function, padding as the model bears it."""
+    """Answers token questions through a forward function, padded as the model supports it."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class PaddedRunner:
             try:
                 difference = float((self._answer(questions, lengths, layout) - truth).abs().max())
             except (ValueError, RuntimeError, IndexError, TypeError):
-                continue  # this model does not bear that layout; the next one is tried
+                continue  # this model does not support that layout: try the next one
             if difference <= tolerance:
                 self.layout = layout
                 return layout

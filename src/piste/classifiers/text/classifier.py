@@ -96,7 +96,7 @@ class TextClassifier(TokenClassifier):
             yield
 
     def calibrate(self, subject: Subject) -> None:
-        """Learn once how this model bears padding, on the first input that comes along."""
+        """Find out once, on the first input, which padding this model supports."""
         if isinstance(subject, MaskedSubject):
             subject = subject.plain
         assert isinstance(subject, TokenSubject)
@@ -178,7 +178,7 @@ class TextClassifier(TokenClassifier):
         assert isinstance(subject, (TokenSubject, MaskedSubject))
         twin: Any = twin_of(self.model, own_config=True)
         inputs = self.tensors(subject)
-        if self._runner.pad is None:  # or a decoder would not bear a batch
+        if self._runner.pad is None:  # or a decoder would refuse a batch
             ids = inputs["input_ids"].cpu().numpy()
             twin.config.get_text_config().pad_token_id = unused_id(list(ids))
         options = {"use_cache": False} if "use_cache" in self._accepted else {}

@@ -101,7 +101,7 @@ class FunctionOutputs(Classifier):
         return f"{self.name} {self.version} {self._reader.reading} {self._reader.exclusive}"
 
     def calibrate(self, subject: Subject, limit: int = 31) -> None:
-        """Ask the input and its first units alone, if the numbers don't speak for themselves."""
+        """Ask about the input and its first units alone, if the kind of the numbers is unclear."""
         if self._reader.reading is not None and self._reader.labels:
             return
         sequences: list[Sequence1D] = [subject.whole] if subject.fits else [[0]]

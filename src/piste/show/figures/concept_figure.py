@@ -15,7 +15,7 @@ from piste.show.figures.canvas import FAINT, INK, RULE, add_title, format_of, pa
 from piste.show.figures.fonts import families, writable
 from piste.show.terminal.concept_tables import headline
 
-# Colours of the house that have counterparts on a dark ground.
+# Colours that have counterparts on a dark ground.
 _SHADES = (
     "#0b57a4", "#c24e00", "#00795c", "#b8911b", "#6a63c9", "#db5f45", "#33a884", "#7a3a0c",
 )  # fmt: skip

@@ -191,7 +191,7 @@ def _text(view: Explanation, heat: Heat) -> str:
 
 
 def plot(found: ConceptMap, path: str | Path | None = None) -> Figure:
-    """The image beside one heat map per concept, or words × concepts; saved if wanted."""
+    """The image beside one heat map per concept, or words × concepts; saved if a path is given."""
     if path is not None:
         format_of(path)  # refused before the work
     figure = _images(found) if isinstance(found.input, ImageInput) else _words(found)
