@@ -135,8 +135,8 @@ class Engine:
         _check_finite(rows, batch)
         if len(rows[0]) != len(next(iter(self._answers.values()), rows[0])):
             raise PisteError(
-                f"Expected as many outputs for every question, got {len(rows[0])} from the "
-                "classifier now and another number before."
+                f"Expected the same number of outputs for every question, got {len(rows[0])} from "
+                "the classifier now and another number before."
             )
         self.asked += len(batch)
         self._learn({question.key: row for question, row in zip(batch, rows, strict=True)})

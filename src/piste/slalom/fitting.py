@@ -101,9 +101,10 @@ def fit(
     columns = answers[:, None] if answers.ndim == 1 else answers
     if solver == "sgd":
         return _by_descent(used, active, answers, options)
-    if solver != "newton" or options:
-        said = f"{solver!r}" if solver != "newton" else f"the option {next(iter(options))!r}"
-        raise PisteError(f"solver: expected 'newton' or 'sgd', got {said}.")
+    if solver != "newton":
+        raise PisteError(f"solver: expected 'newton' or 'sgd', got {solver!r}.")
+    if options:
+        raise PisteError(f"Expected no options for solver='newton', got {next(iter(options))!r}.")
     asked = Questions(used)
     reduced, basis = leading(columns)
     flat = answers.ndim == 1
