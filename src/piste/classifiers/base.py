@@ -20,13 +20,13 @@ from piste.types import Floats
 def counting_calibration(classifier: Any) -> Iterator[None]:
     """Count the batches that go through a torch classifier's model meanwhile, and the time."""
     calibration, kind = classifier.calibration, type(classifier.model)
-    depth = getattr(classifier, "_trying", 0)
-    classifier._trying = depth + 1
+    depth = getattr(classifier, "_calibrating", 0)
+    classifier._calibrating = depth + 1
     if depth:  # counted already
         try:
             yield
         finally:
-            classifier._trying = depth
+            classifier._calibrating = depth
         return
 
     def count(module: torch.nn.Module, given: Any) -> None:
@@ -38,7 +38,7 @@ def counting_calibration(classifier: Any) -> Iterator[None]:
         yield
     finally:
         handle.remove()
-        classifier._trying = depth
+        classifier._calibrating = depth
         calibration.seconds += time.perf_counter() - begun
 
 

@@ -25,10 +25,10 @@ DEMO_CLOTHES = "dress"
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where pages and images go.")] = Path("piste-demo"),
+    folder: Annotated[Path, typer.Option(help="Where pages and figures go.")] = Path("piste-demo"),
     model: common.Model = "piste:reviews",
 ) -> None:
-    """Explain a few reviews and an image, in the terminal, as pages and as images."""
+    """Explain a few reviews and an image, in the terminal, as pages and as figures."""
     from piste.zoo.clothes import draw_clothes
 
     make_folder(folder)
