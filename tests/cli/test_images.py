@@ -76,7 +76,7 @@ def test_a_path_is_enough_and_every_format_is_written(
 
 
 @pytest.mark.parametrize("units", ["grid:2", "patches"])
-def test_units_removal_and_ways_to_give_a_image(
+def test_units_removal_and_ways_to_give_an_image(
     monkeypatch: Any, capsys: Any, model: Path, here: Path, units: str
 ) -> None:
     options = ("-m", model, *FEW, "--json", "--units", units, "--removal", "blur")
@@ -139,7 +139,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert "Traceback" not in err
 
 
-def test_a_sentence_about_a_image_is_a_text(monkeypatch: Any, capsys: Any, here: Path) -> None:
+def test_a_sentence_about_an_image_is_a_text(monkeypatch: Any, capsys: Any, here: Path) -> None:
     words = "What a wonderful still in poster.png"
     code, out, err = run(monkeypatch, capsys, "explain", words, *FEW, "--json", "-o", "e.csv")
     assert code == 0, err

@@ -349,7 +349,7 @@ def encoded(image: Image.Image | bytes, kind: str = "PNG") -> str:
     return encoded(buffer.getvalue())
 
 
-def test_a_image_is_explained_as_the_library_does(client, fashion):
+def test_an_image_is_explained_as_the_library_does(client, fashion):
     boot = draw_clothes("boot")
     address = explained(
         client, image=encoded(boot.to_pil()), model=FASHION, methods=["occlusion"], units="grid:4"
@@ -419,7 +419,7 @@ def test_images_that_are_refused(client, image, code, says):
     [{"units": "words"}, {"units": "grid:0"}, {"units": "grid:1000"}, {"units": "grid:4\n"},
      {"units": "superpixels:-1"}, {"text": "x"}, {"pair": "x"}],
 )  # fmt: skip
-def test_requests_with_a_image_that_are_refused(client, more):
+def test_requests_with_an_image_that_are_refused(client, more):
     image = encoded(draw_clothes("bag").to_pil())
     assert refused(client, image=image, model=FASHION, **more)[0] == 422
 

@@ -30,7 +30,7 @@ def reduced_layers(classifier: Any) -> int:
     return sum(isinstance(part, OneRow) for part in module.modules())
 
 
-def test_a_lean_twin_answers_as_the_model_does(family: Any) -> None:
+def test_a_pruned_copy_answers_as_the_model_does(family: Any) -> None:
     name, model, tokenizer = family
     pruned, plain = TextClassifier(model, tokenizer), TextClassifier(model, tokenizer, pruned=False)
     one, other = pruned.subject(TEXT), plain.subject(TEXT)

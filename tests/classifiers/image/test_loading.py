@@ -85,7 +85,7 @@ def test_wrong_company_is_named(vit: Any, bert: Any) -> None:
             "Expected a tokenizer for BertFor",
         ),
         ((vit.model, "folder"), {}, "Expected the image processor itself"),
-        ((vit.model, vit.processor), {"runtime": "onnx"}, "run by torch itself"),
+        ((vit.model, vit.processor), {"runtime": "onnx"}, "expected 'torch' for an image model"),
         ((bright, vit.processor), {"inputs": "pixels"}, "let the function itself prepare them"),
         ((bright,), {"inputs": "sounds"}, "inputs: expected one of texts, pixels, got 'sounds'"),
         ((vit.model.vit, vit.processor), {}, "Expected one row of logits per image"),
@@ -230,7 +230,7 @@ def test_bad_images(vit: Any, given: Any, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_image_for_a_text_model(bert: Any) -> None:
+def test_an_image_for_a_text_model(bert: Any) -> None:
     loud = piste.load(lambda texts: [len(text) for text in texts])
     for classifier in (bert, loud):
         for given in (ImageInput.of(photo()), photo(), Image.fromarray(photo()), png(photo())):

@@ -92,7 +92,7 @@ def test_an_image_model_that_is_a_slalom_is_recovered() -> None:
     # An image's regions are no words that a table could have.
     [name for name in METHODS if name not in COMPILED and METHODS[name].needs != "a table"],
 )
-def test_every_method_explains_a_image(method: str, vit: Any, tmp_path: Path) -> None:
+def test_every_method_explains_an_image(method: str, vit: Any, tmp_path: Path) -> None:
     one, same = (
         piste.explain(vit, photo(), method=method, seed=3, **few(method)) for _ in range(2)
     )

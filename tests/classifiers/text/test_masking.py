@@ -120,7 +120,7 @@ def test_pairs_of_texts(bert: Any) -> None:
         assert ids[place] == (own if shown else bert.tokenizer.mask_token_id)
 
 
-def test_a_lean_twin_does_not_answer_where_it_would_read_elsewhere(bytes_with_all: Any) -> None:
+def test_a_pruned_copy_does_not_answer_where_it_would_read_elsewhere(bytes_with_all: Any) -> None:
     """Its head reads the last token, a model's the last one that is not the padding id."""
     model = build("gpt2", **FAMILIES["gpt2-pad"][1])
     for removal in ("pad", "attention"):

@@ -1,10 +1,10 @@
 """Attention weights caught where torch computes them, with what they are multiplied by.
 
 Models are told apart by what they do, not by the names of their classes. Within
-:class:`AttentionCapture`, ``scaled_dot_product_attention`` is computed in two steps, with the weights in between; and
-where a model computes attention by itself, a softmax over the keys is followed through whatever
-leaves it a matrix of tokens × tokens (dropout, another type, heads folded into rows) to the product
-with the values, and from there to the layer that puts the heads together.
+:class:`AttentionCapture`, ``scaled_dot_product_attention`` is computed in two steps, with the
+weights in between; and where a model computes attention by itself, a softmax over the keys is
+followed through whatever leaves it a matrix of tokens × tokens (dropout, another type, heads folded
+into rows) to the product with the values, and from there to the layer that puts the heads together.
 """
 
 from __future__ import annotations
