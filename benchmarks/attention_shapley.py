@@ -87,7 +87,7 @@ def main() -> None:
     for text in _texts(options):
         subject = classifier.subject(text, long="truncate")
         target = resolve(None, subject.ask([subject.whole])[0], classifier.labels, classifier.kind)
-        games.append(method.play(trace(classifier.inside(subject, target))))
+        games.append(method.play(trace(classifier.gradient_access(subject, target))))
     units = np.array([game.players for game in games])
     print(
         f"{options.model}, {len(games)} texts of {units.min()} to {units.max()} units (median "

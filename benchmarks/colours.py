@@ -1,11 +1,11 @@
-"""Which colours raise which kinds of things? Drawn colours against the classes of PASCAL pictures.
+"""Which colours raise which kinds of things? Drawn colours against the classes of PASCAL images.
 
 python -m benchmarks.colours --data pascal_seg.parquet --classes voc13_to_imagenet.json \
     --model vit_tiny_patch16_224_imagenet --out colours.md
 
 For every kind of thing that ``--classes`` knows, the class is the one of its classes that the model
-names most often, and the examples are the pictures of which it names that one. Colours are told
-from each other. Kinds with fewer than ten such pictures are left out.
+names most often, and the examples are the images of which it names that one. Colours are told
+from each other. Kinds with fewer than ten such images are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.parquet
 
 import piste
 from piste.concepts import ConceptReport, score
-from piste.image import Picture
+from piste.image import ImageInput
 
 COLOURS = ("red", "yellow", "green", "blue")
 LEAST = 10
@@ -28,17 +28,17 @@ LEAST = 10
 
 def things(
     classifier: piste.Classifier, data: Path, classes: Path, most: int
-) -> dict[str, tuple[int, list[Picture]]]:
-    """By kind of thing: the class that is named most often, and the pictures that got it."""
+) -> dict[str, tuple[int, list[ImageInput]]]:
+    """By kind of thing: the class that is named most often, and the images that got it."""
     kinds = json.loads(classes.read_text(encoding="utf-8"))
     rows = pyarrow.parquet.read_table(data, columns=["image", "label_name"]).to_pylist()
-    named: dict[str, dict[int, list[Picture]]] = defaultdict(lambda: defaultdict(list))
+    named: dict[str, dict[int, list[ImageInput]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        picture = Picture.of(row["image"])
-        subject = classifier.subject(picture)
+        image = ImageInput.of(row["image"])
+        subject = classifier.subject(image)
         answer = int(np.argmax(subject.ask([subject.whole])[0]))
         if answer in kinds[row["label_name"]]:
-            named[row["label_name"]][answer].append(picture)
+            named[row["label_name"]][answer].append(image)
     found = {}
     for kind, by_class in sorted(named.items()):
         best, _ = Counter({one: len(own) for one, own in by_class.items()}).most_common(1)[0]
@@ -51,7 +51,7 @@ def table(report: ConceptReport, kinds: dict[str, str], layer: int, kind: str) -
     """A row for every kind of thing, a column for every colour."""
     lines = [
         f"Layer {layer}, kind {kind}:\n",
-        "| pictures of | class | examples | " + " | ".join(COLOURS) + " | random sets |",
+        "| images of | class | examples | " + " | ".join(COLOURS) + " | random sets |",
         "|---|---|---|" + "---|" * (len(COLOURS) + 1),
     ]
     for thing, target in kinds.items():
@@ -75,15 +75,15 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--layers", type=int, nargs="+", default=[8, 12])
-    parser.add_argument("--pictures", type=int, default=12, help="of every class, at most")
+    parser.add_argument("--images", type=int, default=12, help="of every class, at most")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     classifier = piste.load(options.model)
-    found = things(classifier, options.data, options.classes, options.pictures)
+    found = things(classifier, options.data, options.classes, options.images)
     kinds = {thing: classifier.labels[number] for thing, (number, _) in found.items()}
     report = score(
         classifier,
-        {kinds[thing]: pictures for thing, (_, pictures) in found.items()},
+        {kinds[thing]: images for thing, (_, images) in found.items()},
         list(COLOURS),
         layers=options.layers,
         repeats=options.repeats,

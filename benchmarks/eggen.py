@@ -2,7 +2,7 @@
 
     python -m benchmarks.eggen --data sst2.parquet --split validation --model sst2 --max-tokens 15
 
-Units are replaced by [MASK] (pictures: patches are really absent). Comprehensiveness and
+Units are replaced by [MASK] (images: patches are really absent). Comprehensiveness and
 sufficiency are sums of differences in the chance of the predicted class at 0, 10, 20 and 50 % of
 the units, divided by 5; F1 is that of the class from the top 20 % alone, held against the class of
 the whole input. Writes a Markdown table and the paper's figure, the distribution of
@@ -52,8 +52,8 @@ def group(method: str) -> str:
 
 def chosen(options: argparse.Namespace, classifier: piste.Classifier) -> list[Example]:
     """Examples of the wanted split, short ones only if asked for."""
-    pictures = {"image": options.image_column} if options.image_column else {}
-    found = read_data(options.data, split=options.split, label=options.label_column, **pictures)
+    images = {"image": options.image_column} if options.image_column else {}
+    found = read_data(options.data, split=options.split, label=options.label_column, **images)
     if options.max_tokens is not None:
         most = options.max_tokens
         tokenizer = getattr(classifier, "tokenizer", None)

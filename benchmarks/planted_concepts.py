@@ -2,9 +2,9 @@
 
 python -m benchmarks.planted_concepts --data fashion_mnist.parquet --out planted.md
 
-Two kinds of clothes are told apart. Every picture has a small patch at a random place, red or
+Two kinds of clothes are told apart. Every image has a small patch at a random place, red or
 blue: with a correlation of 0 the colour says nothing about the class, with 50 % it is right in
-three of four pictures, with 100 % in all. Concepts are told by pictures of other clothes with red,
+three of four images, with 100 % in all. Concepts are told by images of other clothes with red,
 blue, green or yellow patches, none of which a model was trained on. What the model really makes of
 the patch is measured by painting it anew: the mean change of the class's log-odds from blue to red.
 
@@ -24,19 +24,19 @@ from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 import piste
 from piste.concepts import ConceptReport, score
-from piste.image import Picture
+from piste.image import ImageInput
 
 SIZE, PATCH = 28, 7
 COLOURS = {"red": (220, 30, 30), "blue": (40, 60, 220), "green": (30, 180, 50)}
 COLOURS |= {"yellow": (225, 210, 40)}
 MOST = 4000
-"""Pictures of a class to learn from."""
+"""Images of a class to learn from."""
 CORRELATIONS = (0.0, 0.5, 1.0)
 Pixels = NDArray[np.uint8]
 
 
 class Clothes:
-    """Grey pictures of two classes that are hard to tell apart, and of others."""
+    """Grey images of two classes that are hard to tell apart, and of others."""
 
     def __init__(self, data: Path | None, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -77,12 +77,12 @@ class Clothes:
 
 def patched(greys: Pixels, colours: list[str], rng: np.random.Generator) -> Pixels:
     """Coloured copies, each with a patch of its colour at a random place."""
-    pictures = np.repeat(greys[..., None], 3, axis=3)
+    images = np.repeat(greys[..., None], 3, axis=3)
     places = rng.integers(0, SIZE - PATCH + 1, (len(greys), 2))
-    for picture, colour, (row, column) in zip(pictures, colours, places, strict=True):
+    for image, colour, (row, column) in zip(images, colours, places, strict=True):
         shade = np.array(COLOURS[colour]) + rng.normal(0, 12, (PATCH, PATCH, 3))
-        picture[row : row + PATCH, column : column + PATCH] = np.clip(shade, 0, 255)
-    return pictures
+        image[row : row + PATCH, column : column + PATCH] = np.clip(shade, 0, 255)
+    return images
 
 
 def coloured(label: int, count: int, correlation: float, rng: np.random.Generator) -> list[str]:
@@ -96,14 +96,14 @@ def train(
 ) -> ViTForImageClassification:
     """A small vision transformer."""
     rng = np.random.default_rng([seed, 1])
-    pictures = np.concatenate(
+    images = np.concatenate(
         [
             patched(greys, coloured(label, len(greys), correlation, rng), rng)
             for label, greys in enumerate(clothes.train)
         ]
     )
     labels = np.repeat([0, 1], [len(greys) for greys in clothes.train])
-    values = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 127.5 - 1
+    values = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 127.5 - 1
     goals = torch.from_numpy(labels)
     torch.manual_seed(seed)
     config = ViTConfig(
@@ -132,8 +132,8 @@ def effects(model: ViTForImageClassification, clothes: Clothes, seed: int) -> tu
         every = []
         for greys in clothes.test:
             rng = np.random.default_rng([seed, 2])  # the same places for both colours
-            pictures = patched(greys[:300], [colour] * len(greys[:300]), rng)
-            values = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 127.5 - 1
+            images = patched(greys[:300], [colour] * len(greys[:300]), rng)
+            values = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 127.5 - 1
             with torch.inference_mode():
                 every.append(model(pixel_values=values).logits.numpy())
         logits[colour] = np.stack(every)
@@ -150,7 +150,7 @@ def scored(
     concepts = {}
     for colour in COLOURS:
         chosen = clothes.others[rng.choice(len(clothes.others), 60, replace=False)]
-        concepts[colour] = [Picture.of(one) for one in patched(chosen, [colour] * 60, rng)]
+        concepts[colour] = [ImageInput.of(one) for one in patched(chosen, [colour] * 60, rng)]
     greys = clothes.test[1][:100]
     mixed = patched(greys, [str(one) for one in rng.choice(["red", "blue"], len(greys))], rng)
     processor = ViTImageProcessor(
@@ -159,7 +159,7 @@ def scored(
     classifier = piste.load(model, processor)
     return score(
         classifier,
-        [Picture.of(one) for one in mixed],
+        [ImageInput.of(one) for one in mixed],
         concepts,
         target=clothes.names[1],
         layers=[1, 2, 3],

@@ -3,7 +3,7 @@
 python -m benchmarks.zebra --data FOLDER --model vit_tiny_patch16_224_imagenet --out zebra.md
 
 The folder holds dtd_concepts.parquet (textures: image, concept, vit_tiny_p_zebra) and
-tcav_zebra_random.parquet (photographs: image, group). Striped pictures that the model takes for
+tcav_zebra_random.parquet (photographs: image, group). Striped images that the model takes for
 zebras are left out, or the result would be circular; ``--raw`` keeps them.
 """
 
@@ -19,32 +19,32 @@ from PIL import Image
 
 import piste
 from piste.concepts import ConceptReport, score
-from piste.image import Picture
+from piste.image import ImageInput
 
 CONCEPTS = ("striped", "dotted", "zigzagged")
 TEXTURES = ("chequered", "honeycombed", "grid", "knitted", "cracked")
 MOST_ZEBRA = 0.05
-"""Chance of a zebra above which a texture's picture is taken for one."""
+"""Chance of a zebra above which a texture's image is taken for one."""
 
 
-def pictures(table: pd.DataFrame, most: int | None = None) -> list[Picture]:
-    """The first pictures of a table, decoded."""
+def read_images(table: pd.DataFrame, most: int | None = None) -> list[ImageInput]:
+    """The first images of a table, decoded."""
     images = table["image"].iloc[:most]
-    return [Picture.of(Image.open(io.BytesIO(image))) for image in images]
+    return [ImageInput.of(Image.open(io.BytesIO(image))) for image in images]
 
 
 def read(folder: Path, *, raw: bool, most: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Concepts with their pictures; zebras, textures and photographs."""
+    """Concepts with their images; zebras, textures and photographs."""
     textures = pd.read_parquet(folder / "dtd_concepts.parquet")
     if not raw:
         textures = textures[textures["vit_tiny_p_zebra"] < MOST_ZEBRA]
     photographs = pd.read_parquet(folder / "tcav_zebra_random.parquet")
-    concepts = {name: pictures(textures[textures["concept"] == name], most) for name in CONCEPTS}
+    concepts = {name: read_images(textures[textures["concept"] == name], most) for name in CONCEPTS}
     others = [textures[textures["concept"] == name].iloc[: most // 2] for name in TEXTURES]
     rest = {
-        "zebras": pictures(photographs[photographs["group"] == "zebra"]),
-        "other textures": pictures(pd.concat(others)),
-        "photographs": pictures(photographs[photographs["group"] == "random"]),
+        "zebras": read_images(photographs[photographs["group"] == "zebra"]),
+        "other textures": read_images(pd.concat(others)),
+        "photographs": read_images(photographs[photographs["group"] == "random"]),
     }
     return concepts, rest
 
@@ -79,14 +79,14 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--layers", default="4,8,10,12")
-    parser.add_argument("--pictures", type=int, default=60, help="of every concept, at most")
+    parser.add_argument("--images", type=int, default=60, help="of every concept, at most")
     parser.add_argument("--against", default="each other,other textures,photographs")
     parser.add_argument("--number", default="log-odds", help="or logit, as in the papers")
-    parser.add_argument("--raw", action="store_true", help="keep striped pictures of zebras")
+    parser.add_argument("--raw", action="store_true", help="keep striped images of zebras")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     classifier = piste.load(options.model)
-    concepts, rest = read(options.data, raw=options.raw, most=options.pictures)
+    concepts, rest = read(options.data, raw=options.raw, most=options.images)
     parts = []
     for against in options.against.split(","):
         if against != "each other" and against not in rest:

@@ -1,9 +1,9 @@
-"""The gallery of docs/gallery.md: five examples as pages, their figures, and pictures of them.
+"""The gallery of docs/gallery.md: five examples as pages, their figures, and screenshots of them.
 
-    python examples/gallery.py --folder gallery [--pictures docs/pictures]
+    python examples/gallery.py --folder gallery [--screenshots docs/pictures]
 
-Pictures need playwright and a Chromium (PISTE_CHROMIUM, or the one that is found); with them come
-those of the page that `piste serve` opens.
+Screenshots need playwright and a Chromium (PISTE_CHROMIUM, or the one that is found); with them
+come those of the page that `piste serve` opens.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def remove_one_after_another(example: Example, comparison: piste.Comparison, wor
         print(f"| {len(one.removed)} | {one.answer:.2f} | {said} |")
 
 
-def photograph(folder: Path, pictures: Path) -> None:
-    """Pictures of all pages, and of the server's own."""
+def photograph(folder: Path, screenshots: Path) -> None:
+    """Screenshots of all pages, and of the server's own."""
     from playwright.sync_api import sync_playwright
 
-    pictures.mkdir(parents=True, exist_ok=True)
+    screenshots.mkdir(parents=True, exist_ok=True)
     chromium = os.environ.get("PISTE_CHROMIUM") or shutil.which("chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -102,9 +102,9 @@ def photograph(folder: Path, pictures: Path) -> None:
             page.goto((folder / f"{example.name}.html").resolve().as_uri())
             for number in (2, 4) if example.name == "dress" else ():
                 page.locator(".piste-marked >> nth=0 >> .piste-area").nth(number).hover()
-            page.screenshot(path=pictures / f"{example.name}.png")
+            page.screenshot(path=screenshots / f"{example.name}.png")
             page.close()
-        photograph_server(browser, pictures, made_run(folder))
+        photograph_server(browser, screenshots, made_run(folder))
         browser.close()
 
 
@@ -119,7 +119,7 @@ def made_run(folder: Path) -> Path:
     return run
 
 
-def photograph_server(browser: Any, pictures: Path, run: Path) -> None:
+def photograph_server(browser: Any, screenshots: Path, run: Path) -> None:
     """The page of `piste serve`: words removed, light and dark and narrow, and a run's results."""
     command = [sys.executable, "-m", "piste.cli", "serve", "--port", "8765", "--results", str(run)]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -146,13 +146,13 @@ def photograph_server(browser: Any, pictures: Path, run: Path) -> None:
             page.evaluate("document.querySelector('.piste-result h1').scrollIntoView()")
             page.wait_for_timeout(800)
             page.mouse.move(2, 2)
-            page.screenshot(path=pictures / f"{name}.png")
+            page.screenshot(path=screenshots / f"{name}.png")
             page.close()
         page = browser.new_page(viewport={"width": 1240, "height": 760})
         page.goto("http://127.0.0.1:8765/")
         page.get_by_role("button", name="Results").click()
         page.locator(".piste-results tbody tr").first.wait_for()
-        page.screenshot(path=pictures / "results.png")
+        page.screenshot(path=screenshots / "results.png")
         page.close()
     finally:
         server.send_signal(signal.SIGINT)
@@ -160,18 +160,18 @@ def photograph_server(browser: Any, pictures: Path, run: Path) -> None:
 
 
 def main() -> None:
-    """Write pages, and pictures if they are wanted."""
+    """Write pages, and screenshots if asked to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path("gallery"))
-    parser.add_argument("--pictures", type=Path)
+    parser.add_argument("--screenshots", type=Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     print("| example | method | R² | off by, several removed |\n|---|---|---|---|")
     found = {example: write(example, options.folder) for example in EXAMPLES}
     print(f"\n| boring removed | the model | {' | '.join(METHODS)} |\n|---|---|---|---|---|---|")
     remove_one_after_another(EXAMPLES[0], found[EXAMPLES[0]], "boring")
-    if options.pictures is not None:
-        photograph(options.folder, options.pictures)
+    if options.screenshots is not None:
+        photograph(options.folder, options.screenshots)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The papers' experiments, each one file: from data to table and picture.
+"""The papers' experiments, each one file: from data to table and figure.
 
 >>> "additive" in names()
 True

@@ -14,7 +14,7 @@ import torch
 
 from piste.classifiers.text.batching import RIGHT, pad_rows
 from piste.classifiers.text.classifier import TextClassifier
-from piste.engine.batching import Pace, batches
+from piste.engine.batching import BatchSizer, batches
 from piste.subject import Question
 from studies.cases import Case
 
@@ -140,7 +140,7 @@ class Bare:
         return self._clock() - start
 
 
-class _Known(Pace):
+class _Known(BatchSizer):
     """Batch sizes that were found beforehand."""
 
     def __init__(self, best: dict[int, int]) -> None:

@@ -1,4 +1,4 @@
-"""Pictures from whatever a user has, and back from what was stored."""
+"""Images from whatever a user has, and back from what was stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from piste import PisteError
-from piste.image import Picture
+from piste.image import ImageInput
 
 
 def colours(height: int = 5, width: int = 7) -> np.ndarray:
@@ -25,35 +25,35 @@ def test_the_same_pixels_from_every_source(tmp_path: Path) -> None:
     Image.fromarray(pixels).save(file)
     sources = [file, str(file), file.read_bytes(), Image.open(file), pixels, pixels / 255.0]
     sources.append(np.moveaxis(pixels, 2, 0))
-    pictures = [Picture.of(source) for source in sources]
-    assert all(picture == pictures[0] for picture in pictures)
-    assert len(set(pictures)) == 1
-    assert (pictures[0].pixels == pixels).all()
-    assert pictures[0].name == "a.png"
-    assert Picture.of(pictures[0]) is pictures[0]
-    assert pictures[0] != Picture(pixels, prepared=True)
+    images = [ImageInput.of(source) for source in sources]
+    assert all(image == images[0] for image in images)
+    assert len(set(images)) == 1
+    assert (images[0].pixels == pixels).all()
+    assert images[0].name == "a.png"
+    assert ImageInput.of(images[0]) is images[0]
+    assert images[0] != ImageInput(pixels, prepared=True)
 
 
-def test_grey_transparent_deep_and_turned_pictures() -> None:
+def test_grey_transparent_deep_and_turned_images() -> None:
     grey = colours()[:, :, 0]
-    assert (Picture.of(grey).pixels == grey[:, :, None]).all()
-    assert (Picture.of(grey[:, :, None]).pixels == grey[:, :, None]).all()
+    assert (ImageInput.of(grey).pixels == grey[:, :, None]).all()
+    assert (ImageInput.of(grey[:, :, None]).pixels == grey[:, :, None]).all()
     clear = Image.new("RGBA", (3, 2), (0, 0, 0, 0))
-    assert (Picture.of(clear).pixels == 255).all()
+    assert (ImageInput.of(clear).pixels == 255).all()
     deep = Image.fromarray(np.full((2, 2), 65535, dtype=np.uint16))
-    assert (Picture.of(deep).pixels == 255).all()
+    assert (ImageInput.of(deep).pixels == 255).all()
     turned, buffer = Image.fromarray(colours(4, 8)), io.BytesIO()
     exif = turned.getexif()
     exif[0x0112] = 6
     turned.save(buffer, "PNG", exif=exif)
-    assert Picture.of(buffer.getvalue()).pixels.shape == (8, 4, 3)
+    assert ImageInput.of(buffer.getvalue()).pixels.shape == (8, 4, 3)
 
 
 def test_stored_and_read_again() -> None:
     areas = np.random.default_rng(1).integers(-1, 300, (5, 7)).astype(np.int32)
-    picture = Picture(colours(), "a.jpg", True, areas)
-    back = Picture.from_dict(json.loads(json.dumps(picture.to_dict())))
-    assert back == picture
+    image = ImageInput(colours(), "a.jpg", True, areas)
+    back = ImageInput.from_dict(json.loads(json.dumps(image.to_dict())))
+    assert back == image
     assert back.name == "a.jpg"
     assert back.areas is not None
     assert (back.areas == areas).all()
@@ -66,7 +66,7 @@ def test_stored_and_read_again() -> None:
     ("source", "words"),
     [
         ("no such file.png", "No such file"),
-        (b"not a picture", "not a picture"),
+        (b"not an image", "not an image"),
         (12, "of type int"),
         (np.zeros((2, 2, 5)), "shape"),
         (np.full((2, 2), 3.0), "0 … 1"),
@@ -74,9 +74,9 @@ def test_stored_and_read_again() -> None:
         (np.zeros((0, 2), dtype=np.uint8), "shape"),
     ],
 )
-def test_what_is_no_picture_is_refused(source: Any, words: str) -> None:
+def test_what_is_no_image_is_refused(source: Any, words: str) -> None:
     with pytest.raises(PisteError, match=words):
-        Picture.of(source)
+        ImageInput.of(source)
 
 
 def test_a_broken_file_is_refused(tmp_path: Path) -> None:
@@ -84,6 +84,6 @@ def test_a_broken_file_is_refused(tmp_path: Path) -> None:
     Image.fromarray(colours(64, 64)).save(buffer, "JPEG")
     (tmp_path / "cut.jpg").write_bytes(buffer.getvalue()[:300])
     with pytest.raises(PisteError, match="broken"):
-        Picture.of(tmp_path / "cut.jpg")
+        ImageInput.of(tmp_path / "cut.jpg")
     with pytest.raises(PisteError, match="not been cut"):
-        Picture(colours()).painted(np.zeros(3))
+        ImageInput(colours()).painted(np.zeros(3))

@@ -40,7 +40,7 @@ def test_options_of_methods_are_told_apart() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])
 def test_what_is_no_seed_is_refused(seed: Any) -> None:
-    with pytest.raises(PisteError, match="a whole number from 0"):
+    with pytest.raises(PisteError, match="a whole number of at least 0"):
         check_seed(seed)
 
 

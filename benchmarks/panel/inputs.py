@@ -1,4 +1,4 @@
-"""The texts and pictures that the panel's models are asked about."""
+"""The texts and images that the panel's models are asked about."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def inputs(model: Model, places: Places, group: str, count: int) -> Iterator[tup
             table: Any = pandas.read_parquet(
                 places.data / "vision" / "imagenet_sample_1000.parquet"
             )
-            for number, picture in table.sample(count, random_state=0)["image"].items():
-                yield int(number), picture
+            for number, image in table.sample(count, random_state=0)["image"].items():
+                yield int(number), image
         return
     table = pandas.read_parquet(places.data / "text" / f"{model.data}.parquet")
     table = table[table["split"] == model.split]

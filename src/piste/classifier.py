@@ -43,7 +43,7 @@ class Classifier(ABC):
     kind: OutputKind
     budget: int
     """The most tokens (rows × longest row) one batch should hold."""
-    reads: Literal["texts", "pictures"] = "texts"
+    reads: Literal["texts", "images"] = "texts"
     """What its inputs are."""
     paced: bool = True
     """Whether the best size of a batch, up to the budget, is found by timing."""
@@ -64,8 +64,8 @@ class Classifier(ABC):
     def bind(self, input: Any, how: Binding) -> Subject:
         """What :meth:`subject` gives; ``how`` is checked already. The model is asked nothing.
 
-        Only a classifier that finds the patches of a picture by trying calibrates here, at the
-        first picture of a size.
+        Only a classifier that finds the patches of an image by trying calibrates here, at the
+        first image of a size.
         """
 
     @cached_property
@@ -102,7 +102,7 @@ class Classifier(ABC):
         """The state in which questions are answered; restores what it found."""
         return nullcontext()
 
-    def inside(self, subject: Subject, target: Target) -> Any:
+    def gradient_access(self, subject: Subject, target: Target) -> Any:
         """A white box's embeddings and gradients for one input; a black box refuses."""
         raise PisteError(
             f"{self.name!r} only gives answers, and this method looks inside a model: choose one "

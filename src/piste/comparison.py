@@ -22,7 +22,7 @@ from piste.explanation import Explanation
 from piste.methods import METHODS
 from piste.options import Options, Samples, checked
 from piste.pipeline import explain
-from piste.subject import Given
+from piste.subject import RawInput
 from piste.verification import Check, check
 from piste.views import VIEWS
 
@@ -114,7 +114,7 @@ class Comparison:
         return VIEWS["comparison_notebook"](self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """A matplotlib figure: the text or picture once per method, and the strongest units."""
+        """A matplotlib figure: the text or image once per method, and the strongest units."""
         return VIEWS["comparison_plot"](self, path)
 
     def __rich__(self) -> RenderableType:
@@ -123,7 +123,7 @@ class Comparison:
 
 def compare(
     classifier: Any,
-    input: Given,
+    input: RawInput,
     methods: Sequence[str] | None = None,
     *,
     progress: ProgressOption = None,
@@ -160,7 +160,7 @@ def usual_methods() -> list[str]:
 
 def compare_steps(
     classifier: Classifier,
-    input: Given,
+    input: RawInput,
     methods: Sequence[str],
     *,
     skips: Callable[[str], bool],
@@ -184,16 +184,16 @@ def compare_steps(
     asking: dict[str, Any] = {"progress": progress, "cache": cache}
     found: dict[str, Explanation] = {}
     skipped: dict[str, str] = {}
-    told: dict[str, Explanation] = {}
+    explained: dict[str, Explanation] = {}
     for entry in make_entries(methods, samples, options):
         on_step(entry.label)
         try:
-            if entry.variant not in told:
-                told[entry.variant] = explain(
+            if entry.variant not in explained:
+                explained[entry.variant] = explain(
                     classifier, input, method=entry.method, seed=seed, **asking, **how,
                     **entry.options,
                 )  # fmt: skip
-            one = told[entry.variant]
+            one = explained[entry.variant]
             one.score(entry.score)  # refuses a score that isn't there
         except PisteError as problem:
             if not skips(entry.method):

@@ -1,4 +1,4 @@
-"""The one exception users see: what came, what is wanted, what to do."""
+"""The one exception users see: what was expected, what was given, what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 class PisteError(ValueError):
-    """A problem the user can solve, told in one sentence."""
+    """A problem the user can solve, described in one sentence."""
 
 
 def need(module: str, extra: str, purpose: str) -> ModuleType:

@@ -227,7 +227,7 @@ class Explanation:
 
         The plane shows what units say alone against their weight, or their contribution where
         weights are not determined.
-        A text has no heat map, a picture no text. Without a kind, a picture's heat maps, and of a
+        A text has no heat map, an image no text. Without a kind, an image's heat maps, and of a
         text the plane where there are both scores, else bars.
         """
         return VIEWS["explanation_plot"](self, kind, path, **options)

@@ -18,50 +18,50 @@ from piste.errors import PisteError, shorten
 from piste.types import Floats
 
 _MOST_PIXELS = 100_000_000
-"""Larger pictures are refused: nobody means to decode them into memory."""
+"""Larger images are refused: nobody means to decode them into memory."""
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class ImageInput:
     """RGB pixels (height × width × 3, bytes).
 
-    A picture as a user gave it has no ``areas``. One that a result holds is ``prepared``: cut and
+    An image as a user gave it has no ``areas``. One that a result holds is ``prepared``: cut and
     scaled to what the model sees, so that it is only normalised when it is asked about again, and
     ``areas`` (height × width) tells the unit of every pixel, −1 for none.
 
-    >>> Picture.of(np.zeros((2, 3), dtype=np.uint8)).pixels.shape
+    >>> ImageInput.of(np.zeros((2, 3), dtype=np.uint8)).pixels.shape
     (2, 3, 3)
     """
 
     pixels: NDArray[np.uint8]
-    name: str = "picture"
+    name: str = "image"
     prepared: bool = False
     areas: NDArray[np.int32] | None = field(default=None, repr=False)
 
     @staticmethod
-    def of(source: Any) -> Picture:
-        """A picture from a file, its bytes, a PIL image, or an array of bytes or of 0 … 1."""
-        if isinstance(source, Picture):
+    def of(source: Any) -> ImageInput:
+        """An image from a file, its bytes, a PIL image, or an array of bytes or of 0 … 1."""
+        if isinstance(source, ImageInput):
             return source
         if isinstance(source, (str, Path)):
             path = Path(source).expanduser()
             try:
-                return Picture(_decode(path.read_bytes(), repr(str(source))), path.name)
+                return ImageInput(_decode(path.read_bytes(), repr(str(source))), path.name)
             except OSError as problem:
                 reason = problem.strerror or str(problem)
                 raise PisteError(f"{str(source)!r} could not be read: {reason}.") from problem
         if isinstance(source, (bytes, bytearray, memoryview)):
-            return Picture(_decode(bytes(source), "What came"))
+            return ImageInput(_decode(bytes(source), "The input"))
         if isinstance(source, Image.Image):
-            name = Path(getattr(source, "filename", "") or "picture").name
-            return Picture(_rgb(source), name)
+            name = Path(getattr(source, "filename", "") or "image").name
+            return ImageInput(_rgb(source), name)
         if hasattr(source, "detach"):
             source = source.detach().cpu().numpy()
         if isinstance(source, np.ndarray):
-            return Picture(_from_array(source))
+            return ImageInput(_from_array(source))
         raise PisteError(
-            f"A picture is wanted (a file, its bytes, a PIL image or an array), but "
-            f"{shorten(source)} of type {type(source).__name__} came."
+            f"Expected an image (a file, its bytes, a PIL image or an array), got "
+            f"{shorten(source)} of type {type(source).__name__}."
         )
 
     @property
@@ -79,24 +79,24 @@ class Picture:
         return hashlib.sha256(shape + np.ascontiguousarray(self.pixels).tobytes()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Picture) and self.digest == other.digest
+        return isinstance(other, ImageInput) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"<picture {self.name!r}, {self.width} × {self.height}>"
+        return f"<image {self.name!r}, {self.width} × {self.height}>"
 
-    def image(self) -> Image.Image:
+    def to_pil(self) -> Image.Image:
         return Image.fromarray(self.pixels)
 
     def png(self) -> bytes:
-        return _png(self.image())
+        return _png(self.to_pil())
 
     def painted(self, scores: Floats) -> Floats:
         """One number per unit, spread over the unit's pixels; NaN where no unit is."""
         if self.areas is None:
-            raise PisteError("This picture has not been cut into units: explain it first.")
+            raise PisteError("This image has not been cut into units: explain it first.")
         spread = np.append(np.asarray(scores, dtype=np.float64), np.nan)
         return spread[self.areas]
 
@@ -114,14 +114,14 @@ class Picture:
         }
 
     @staticmethod
-    def from_dict(data: dict[str, Any]) -> Picture:
+    def from_dict(data: dict[str, Any]) -> ImageInput:
         """What :meth:`to_dict` wrote."""
-        pixels = _decode(base64.b64decode(data["picture"]), "The stored picture")
+        pixels = _decode(base64.b64decode(data["picture"]), "The stored image")
         areas = None
         if data["areas"] is not None:
             with Image.open(io.BytesIO(base64.b64decode(data["areas"]))) as image:
                 areas = np.asarray(image).astype(np.int32) - 1
-        return Picture(pixels, data["name"], bool(data["prepared"]), areas)
+        return ImageInput(pixels, data["name"], bool(data["prepared"]), areas)
 
 
 def _text(content: bytes) -> str:
@@ -145,12 +145,12 @@ def _decode(content: bytes, source: str) -> NDArray[np.uint8]:
             return _rgb(image)
     except (UnidentifiedImageError, Image.DecompressionBombError) as problem:
         raise PisteError(
-            f"{source} is not a picture that can be read: PNG, JPEG, WebP, GIF or BMP is wanted."
+            f"{source} is not an image that can be read: expected PNG, JPEG, WebP, GIF or BMP."
         ) from problem
     except (OSError, SyntaxError, ValueError) as problem:
         if isinstance(problem, PisteError):
             raise
-        raise PisteError(f"{source} is a broken picture ({problem}).") from problem
+        raise PisteError(f"{source} is a broken image ({problem}).") from problem
 
 
 def _rgb(image: Image.Image) -> NDArray[np.uint8]:
@@ -174,15 +174,15 @@ def _from_array(array: NDArray[Any]) -> NDArray[np.uint8]:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[2] not in (1, 3) or 0 in array.shape:
         raise PisteError(
-            f"An array of height × width × 3 (or × 1, or without it) is wanted for a picture, but "
-            f"one of shape {array.shape} came."
+            f"Expected an array of height × width, height × width × 1 or height × width × 3 for an "
+            f"image, got the shape {array.shape}."
         )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or array.min() < 0 or array.max() > 1:
             raise PisteError(
-                "A picture's numbers must lie in 0 … 1, or be bytes in 0 … 255: scale them first."
+                "An image's numbers must lie in 0 … 1, or be bytes in 0 … 255: scale them first."
             )
         array = np.round(array * 255)
     elif array.dtype.kind not in "iub" or array.min() < 0 or array.max() > 255:
-        raise PisteError("A picture's whole numbers must lie in 0 … 255: scale them first.")
+        raise PisteError("An image's whole numbers must lie in 0 … 255: scale them first.")
     return np.repeat(array, 4 - array.shape[2], axis=2)[:, :, :3].astype(np.uint8)

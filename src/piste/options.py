@@ -41,10 +41,10 @@ DEFAULTS: Options = {
 }
 
 HELP: Mapping[str, str] = {
-    "units": "What the input is cut into. Of a text: words (default), tokens or sentences. Of a "
-    "picture: patches, grid:K or superpixels:K (default: patches, or grid:7 if there are many).",
+    "units": "What the input is cut into. Of a text: words (default), tokens or sentences. Of an "
+    "image: patches, grid:K or superpixels:K (default: patches, or grid:7 if there are many).",
     "long": "A text longer than the model reads: error, truncate or windows.",
-    "removal": "What removed units leave. Of a text: delete, mask, pad or attention. Of a picture: "
+    "removal": "What removed units leave. Of a text: delete, mask, pad or attention. Of an image: "
     "delete, attention, mean, blur or noise.",
     "target": 'A class by name or number, "a vs b", or all. Default: the predicted class.',
     "samples": "How many questions to ask, or auto. Default: the method's own number.",
@@ -77,4 +77,4 @@ def check_seed(seed: object) -> None:
     """Refuse what is no seed."""
     whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
     if not whole or int(seed) < 0:  # type: ignore[call-overload]  # it has an index
-        raise PisteError(f"seed={seed!r} is wrong: a whole number from 0 on is wanted.")
+        raise PisteError(f"seed: expected a whole number of at least 0, got {seed!r}.")

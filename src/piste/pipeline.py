@@ -1,4 +1,4 @@
-"""The spine: subjects, questions, answers, explanations."""
+"""``explain``: from subjects to questions, answers and explanations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from piste.errors import PisteError
 from piste.explanation import Explanation, Output
 from piste.methods import Method, MethodChoice, Task, make
 from piste.options import Samples, check_seed
-from piste.subject import Given, LongChoice, Removal, Sequence1D, Subject, UnitChoice
+from piste.subject import LongChoice, RawInput, Removal, Sequence1D, Subject, UnitChoice
 from piste.target import TargetChoice, probabilities, resolve
 from piste.threads import threads_for
 
@@ -34,7 +34,7 @@ _SOLVERS = os.cpu_count() or 1
 @overload
 def explain(
     classifier: Any,
-    input: Given,
+    input: RawInput,
     *,
     method: MethodChoice = ...,
     target: TargetChoice = ...,
@@ -69,7 +69,7 @@ def explain(
 
 def explain(
     classifier: Any,
-    input: Given | list[Any],
+    input: RawInput | list[Any],
     *,
     method: MethodChoice = "slalom",
     target: TargetChoice = None,
@@ -82,14 +82,14 @@ def explain(
     cache: CacheOption = None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
-    """Explain the classifier's decision on a text, a pair of texts, a picture, or a list of them.
+    """Explain the classifier's decision on a text, a pair of texts, an image, or a list of them.
 
-    A picture is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
+    An image is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
     numbers in 0 … 1. ``method`` is a name (see ``piste methods``), or a method of yours.
     ``target`` is the number that is explained (default: log-odds of the
     predicted class), ``units`` what the input is cut into: "words", "tokens" or "sentences" of a
-    text; "patches", "grid:K" (K × K groups of patches) or "superpixels:K" (about K regions) of a
-    picture. None is "words", and of a picture its patches, or "grid:7" if there are more than 64
+    text; "patches", "grid:K" (K × K groups of patches) or "superpixels:K" (about K regions) of an
+    image. None is "words", and of an image its patches, or "grid:7" if there are more than 64
     of them: the questions a method needs grow with the number of units. ``samples`` is the number
     of questions (None: the method's default), ``long`` what happens to a text longer than the
     model reads, ``removal`` what becomes of units that are left out of a question (see
@@ -126,7 +126,7 @@ def explain(
     return explanations if several else explanations[0]
 
 
-def _bind(classifier: Classifier, input: Given, method: Method, **how: Any) -> Subject:
+def _bind(classifier: Classifier, input: RawInput, method: Method, **how: Any) -> Subject:
     subject = classifier.subject(input, **how)
     if not subject.fits and how["long"] == "error" and method.short_only:
         # Short questions never meet the limit; only the whole text's own output needs windows.
@@ -212,7 +212,7 @@ class _Run:
         return plan
 
     def _ask(self, plans: Sequence[tuple[int, Subject, Any]]) -> list[Any]:
-        """Ask all plans together; everyone bears the time by the number of questions."""
+        """Ask all plans together; the time is shared out by the number of questions."""
         start = time.perf_counter()
         answers = self.engine.ask([(subject, plan) for _, subject, plan in plans])
         spent = time.perf_counter() - start

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Names and what they stand for; nothing is imported before it is wanted.
+    """Names and what they stand for; nothing is imported before it is used.
 
     >>> functions = Registry[object]("function", "example.functions", {"root": "math:sqrt"})
     >>> functions["root"](9.0), list(functions)
@@ -79,7 +79,7 @@ class Registry(Mapping[str, T], Generic[T]):
         point = self._entry_points().get(name) if isinstance(name, str) else None
         if point is None:
             raise PisteError(
-                f"The {self.kind} {shorten(name)} is unknown: choose {', '.join(self)}."
+                f"Unknown {self.kind} {shorten(name)}: expected one of {', '.join(self)}."
             )
         try:
             found = point.load()

@@ -13,32 +13,32 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from piste.errors import PisteError
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.types import Floats, Ints
 
 if TYPE_CHECKING:
     from piste.classifier import Classifier
 
 TextInput: TypeAlias = str | tuple[str, str]
-Input: TypeAlias = TextInput | Picture
-Given: TypeAlias = Input | Path | bytes | Image.Image | NDArray[Any]
-"""What a user may give for an input; :meth:`Picture.of` reads pictures."""
+Input: TypeAlias = TextInput | ImageInput
+RawInput: TypeAlias = Input | Path | bytes | Image.Image | NDArray[Any]
+"""What a user may give for an input; :meth:`ImageInput.of` reads images."""
 UnitKind: TypeAlias = Literal["words", "tokens", "sentences"]
 """What a text is cut into."""
 UNIT_KINDS: tuple[str, ...] = ("words", "tokens", "sentences")
-PICTURE_UNITS: tuple[str, ...] = ("patches", "grid:K", "superpixels:K")
-"""What a picture is cut into: the model's own patches, K × K groups of them, about K regions."""
+IMAGE_UNITS: tuple[str, ...] = ("patches", "grid:K", "superpixels:K")
+"""What an image is cut into: the model's own patches, K × K groups of them, about K regions."""
 UnitChoice: TypeAlias = str | None
-"""One of :data:`UNIT_KINDS` or :data:`PICTURE_UNITS` with a number for K. None is "words" for a
-text, and for a picture "patches" if there are few, else "grid:7"."""
+"""One of :data:`UNIT_KINDS` or :data:`IMAGE_UNITS` with a number for K. None is "words" for a
+text, and for an image "patches" if there are few, else "grid:7"."""
 LongChoice: TypeAlias = Literal["error", "truncate", "windows"]
 LONG_CHOICES: tuple[str, ...] = ("error", "truncate", "windows")
 Removal: TypeAlias = Literal["delete", "mask", "pad", "attention", "mean", "blur", "noise"]
 """What "removed" means: the unit's tokens are taken out, replaced by the mask token, replaced by
-the padding token, or stay where they are but hidden from attention. A unit of a picture can also
-be painted over: with the picture's mean colour, a blurred copy, or noise."""
+the padding token, or stay where they are but hidden from attention. A unit of an image can also
+be painted over: with the image's mean colour, a blurred copy, or noise."""
 REMOVALS: tuple[str, ...] = ("delete", "mask", "pad", "attention")
-PICTURE_REMOVALS: tuple[str, ...] = ("delete", "attention", "mean", "blur", "noise")
+IMAGE_REMOVALS: tuple[str, ...] = ("delete", "attention", "mean", "blur", "noise")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Unit:
     """A player: a piece of the input that is present or absent as a whole.
 
     ``text == input[start:end]``; for a pair of texts ``segment`` says which of the two the span
-    counts in. ``tokens`` is the number of model tokens it covers. A unit of a picture has a
+    counts in. ``tokens`` is the number of model tokens it covers. A unit of an image has a
     ``box`` instead (left, top, right, bottom in pixels of what the model sees), and its text is a
     name, such as "row 3, column 7".
     """
@@ -112,8 +112,8 @@ class Subject(ABC):
         return len(self.units)
 
     @property
-    def is_picture(self) -> bool:
-        """Whether units are parts of a picture."""
+    def is_image(self) -> bool:
+        """Whether units are parts of an image."""
         return any(unit.box is not None for unit in self.units)
 
     @property
@@ -131,7 +131,7 @@ class Subject(ABC):
         """The classifier's logits for sequences of unit indices, questions × outputs.
 
         A sequence may drop, repeat and reorder units; units that have their places
-        (``only_drops``: those of pictures, and of texts with any ``removal`` but "delete") can
+        (``only_drops``: those of images, and of texts with any ``removal`` but "delete") can
         only be dropped. The sequence of all units in order gives exactly the model's own output
         for the input.
 
@@ -177,8 +177,8 @@ class Subject(ABC):
 
     @property
     def _placed(self) -> str:
-        if isinstance(self.input, Picture):
-            return "The units of a picture"
+        if isinstance(self.input, ImageInput):
+            return "The units of an image"
         return f"With removal={self.removal!r} units"
 
     @abstractmethod
@@ -198,7 +198,7 @@ def check_choices(units: UnitChoice, long: str, removal: str) -> None:
         ("removal", removal, REMOVALS),
     ):
         if choice not in known:
-            raise PisteError(f"{name}={choice!r} is unknown: choose {', '.join(known)}.")
+            raise PisteError(f"{name}: expected one of {', '.join(known)}, got {choice!r}.")
 
 
 def text_units(units: UnitChoice) -> UnitKind:

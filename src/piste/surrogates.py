@@ -212,14 +212,14 @@ def as_counts(keep: ArrayLike, units: int) -> tuple[Floats, bool]:
             or masks.min(initial=0) < 0
         ):
             raise PisteError(
-                f"A mask must have one entry for each of the {units} units, but the shape "
-                f"{given.shape} came."
+                f"Expected a mask with one entry for each of the {units} units, got the shape "
+                f"{given.shape}."
             )
         return masks.astype(np.float64), given.ndim == 1
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise PisteError(
-            f"keep must be unit indices, a boolean mask or a matrix of masks, but "
-            f"{shorten(keep)} came."
+            f"keep: expected unit indices, a boolean mask or a matrix of masks, got "
+            f"{shorten(keep)}."
         )
     if given.min() < 0 or given.max() >= units:
         raise PisteError(f"keep names a unit outside 0 to {units - 1}: {shorten(keep)}.")

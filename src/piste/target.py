@@ -81,7 +81,7 @@ class Target:
         if getattr(numbers, "grad_fn", None) is None:
             raise PisteError(
                 f"The target {self.name!r} must be a function of torch tensors here, because "
-                "gradients are wanted: use torch operations only, or choose a class."
+                "this method needs its gradients: use torch operations only, or choose a class."
             )
         return numbers  # type: ignore[return-value]  # it has a grad_fn
 
@@ -136,10 +136,12 @@ def resolve(
             choice = tuple(choice.split(" vs ", 1))  # type: ignore[assignment]  # two parts
     if isinstance(choice, (tuple, list)):
         if len(choice) != 2:
-            raise PisteError(f"A margin is a pair (a, b) of classes, but {shorten(choice)} came.")
+            raise PisteError(
+                f"Expected a pair (a, b) of classes for a margin, got {shorten(choice)}."
+            )
         a, b = (_index(one, labels) for one in choice)
         if a == b:
-            raise PisteError(f"A margin needs two different classes, but {shorten(choice)} came.")
+            raise PisteError(f"Expected two different classes for a margin, got {shorten(choice)}.")
         return Target("margin", f"margin of {labels[a]!r} over {labels[b]!r}", (a, b), labels)
     index = int(np.argmax(logits)) if choice is None else _index(choice, labels)
     if kind == "regression":

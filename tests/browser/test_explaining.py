@@ -91,7 +91,7 @@ def test_units_target_and_budget_are_followed(opened, address):
 
 
 @pytest.mark.parametrize("way", ["file", "sample"])
-def test_a_picture_is_shown_with_its_parts(opened, address, tmp_path, way):
+def test_an_image_is_shown_with_its_parts(opened, address, tmp_path, way):
     from PIL import Image
 
     page = opened(address)

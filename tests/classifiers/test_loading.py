@@ -63,7 +63,7 @@ def test_bad_folders_and_options(bert: Any, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(PisteError, match="No classifier could be loaded"):
         piste.load(tmp_path)
-    with pytest.raises(PisteError, match="without its tokenizer"):
+    with pytest.raises(PisteError, match="and its tokenizer, got the model alone"):
         piste.load(bert.model)
     with pytest.raises(PisteError, match="does not move"):
         piste.load(bert.model, bert.tokenizer, device="meta")

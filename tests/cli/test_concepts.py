@@ -54,7 +54,7 @@ def test_json_and_rows_of_the_class(monkeypatch, capsys, folder: Path) -> None:
     assert found["negatives"] == 42
 
 
-def test_pictures(monkeypatch, capsys, tmp_path: Path) -> None:
+def test_images(monkeypatch, capsys, tmp_path: Path) -> None:
     classifier = planted.image_classifier()
     classifier.model.save_pretrained(tmp_path / "model")
     classifier.processor.save_pretrained(tmp_path / "model")
@@ -86,11 +86,11 @@ def test_the_shipped_ones_are_listed(monkeypatch, capsys) -> None:
         ({"--data": "nothing.txt"}, "no file or folder 'nothing.txt'"),
         ({"--target": "sideways"}, "no class 'sideways'"),
         ({"--concept": "praise="}, "name=FILE"),
-        ({"--concept": "magic"}, "nor a concept that is shipped"),
+        ({"--concept": "magic"}, "one of the shipped concepts"),
         ({"--layers": "one"}, "numbers with commas"),
         ({"--layers": "7"}, "no layer 7"),
         ({"--out": "report.txt"}, "can't be written to 'report.txt'"),
-        ({"--number": "odds"}, "choose logit, log-odds"),
+        ({"--number": "odds"}, "expected one of logit, log-odds"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(

@@ -31,7 +31,7 @@ def run(
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures and pages take seconds, and once is enough."""
+    """Figures and pages take seconds, and once is enough."""
     monkeypatch.setattr("piste.show.report.metric_figures.write_figures", lambda *_: [])
     monkeypatch.setattr("piste.show.report.evaluation_html.to_html", lambda *_: "")
 
@@ -65,9 +65,9 @@ def test_everything_is_written(monkeypatch, capsys, data: Path, tmp_path: Path) 
         *("rows.jsonl", "run.json", "results.md", "results.csv", "results.parquet"),
         *("summary.csv", "index.html"),
     }
-    pictures = [name for name in names if name.startswith("figures/")]
-    assert pictures
-    assert all((folder / name).read_bytes()[:4] == b"\x89PNG" for name in pictures)
+    figures = [name for name in names if name.startswith("figures/")]
+    assert figures
+    assert all((folder / name).read_bytes()[:4] == b"\x89PNG" for name in figures)
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert page.lstrip().lower().startswith("<!doctype html>")
     found = read_results(folder)
@@ -170,8 +170,8 @@ def test_saved_explanations_are_judged(
         (("--data", "DATA", "--methods", "slalom[magic=1]"), "no option"),
         (("--data", "DATA", "--metrics", "magic"), "deletion"),
         (("--data", "DATA", "--model", "piste:nothing"), "piste:reviews"),
-        (("--data", "DATA", "--examples", "0"), "examples=0"),
-        (("--data", "DATA", "--samples", "0"), "samples=0"),
+        (("--data", "DATA", "--examples", "0"), "examples: expected"),
+        (("--data", "DATA", "--samples", "0"), "samples: expected"),
         (("--data", "DATA", "--units", "letters"), "sentences"),
         (("--data", "DATA", "--reference", "magic"), "expected one of the methods"),
         (("--data", "DATA", "--min-words", "900"), "900 or more words"),

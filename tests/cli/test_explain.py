@@ -16,15 +16,15 @@ REVIEW = "A slow start, but a wonderful ending."
 
 
 def test_explain_writes_everything(monkeypatch, capsys, tmp_path: Path) -> None:
-    page, picture = tmp_path / "page.html", tmp_path / "plane.png"
+    page, image = tmp_path / "page.html", tmp_path / "plane.png"
     code, out, err = run(
-        monkeypatch, capsys, "explain", REVIEW, "--samples", 200, "--html", page, "--plot", picture
+        monkeypatch, capsys, "explain", REVIEW, "--samples", 200, "--html", page, "--plot", image
     )
     assert code == 0, err
     assert out.startswith("positive, 55.1 %: mostly because of wonderful; against it slow")
     assert "200 questions, the cost of" in " ".join(out.split())
     assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
-    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert image.read_bytes()[:4] == b"\x89PNG"
 
 
 def test_json_is_the_stored_form(monkeypatch, capsys, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def encoder() -> Any:
 
 
 @pytest.fixture(scope="session")
-def reader_of_pictures() -> Any:
+def reader_of_images() -> Any:
     return planted.image_classifier()
 
 

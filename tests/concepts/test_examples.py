@@ -28,14 +28,14 @@ def test_shipped_sentences_are_many_and_differ() -> None:
     assert CONTROLS["texts"] in names
 
 
-def test_shipped_pictures_are_what_they_are_called() -> None:
-    for name in shipped("pictures"):
+def test_shipped_images_are_what_they_are_called() -> None:
+    for name in shipped("images"):
         drawn = draw(name, (24, 16), count=3)
         assert [one.pixels.shape for one in drawn] == [(16, 24, 3)] * 3
         assert len({one.digest for one in drawn}) == 3
     means = {name: draw(name, (16, 16), count=1)[0].pixels.mean(axis=(0, 1)) for name in HUES}
     assert [int(np.argmax(means[name])) for name in ("red", "green", "blue")] == [0, 1, 2]
-    with pytest.raises(PisteError, match="no picture concept 'pink'"):
+    with pytest.raises(PisteError, match="no image concept 'pink'"):
         draw("pink", (16, 16))
 
 
@@ -53,30 +53,30 @@ def test_files_of_texts(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(PisteError, match="has no table"):
         examples_of(tmp_path / "empty", "texts", size)
-    with pytest.raises(PisteError, match=r"'nothing' is neither a file of texts nor .* praise"):
+    with pytest.raises(PisteError, match=r"Expected a file of texts or .* praise.*, got 'nothing'"):
         examples_of("nothing", "texts", size)
 
 
-def test_folders_of_pictures(tmp_path: Path) -> None:
+def test_folders_of_images(tmp_path: Path) -> None:
     for number, one in enumerate(draw("red", (16, 16), count=3)):
         (tmp_path / f"red{number}.png").write_bytes(one.png())
-    (tmp_path / "notes.txt").write_text("no picture", encoding="utf-8")
-    found = examples_of(tmp_path, "pictures", size)
+    (tmp_path / "notes.txt").write_text("no image", encoding="utf-8")
+    found = examples_of(tmp_path, "images", size)
     assert [path.name for path in found] == ["red0.png", "red1.png", "red2.png"]
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(PisteError, match="holds no pictures"):
-        examples_of(empty, "pictures", size)
-    with pytest.raises(PisteError, match="is a file, and the model reads pictures"):
-        examples_of(tmp_path / "red0.png", "pictures", size)
-    assert len(examples_of("striped", "pictures", size)) >= 40
+    with pytest.raises(PisteError, match="holds no images"):
+        examples_of(empty, "images", size)
+    with pytest.raises(PisteError, match="is a file, and the model reads images"):
+        examples_of(tmp_path / "red0.png", "images", size)
+    assert len(examples_of("striped", "images", size)) >= 40
 
 
-def test_a_broken_picture_is_named(reader_of_pictures: Any, tmp_path: Path) -> None:
+def test_a_broken_image_is_named(reader_of_images: Any, tmp_path: Path) -> None:
     for number, one in enumerate(draw("red", (16, 16), count=12)):
         (tmp_path / f"red{number:02}.png").write_bytes(one.png())
     whole = (tmp_path / "red05.png").read_bytes()
     (tmp_path / "red05.png").write_bytes(whole[: len(whole) // 2])
     data = draw("chequered", (16, 16), count=10)
     with pytest.raises(PisteError, match=r"concept 'mine', example 5: .*red05\.png"):
-        score(reader_of_pictures, data, {"mine": tmp_path}, target="warm", layers=[1], repeats=2)
+        score(reader_of_images, data, {"mine": tmp_path}, target="warm", layers=[1], repeats=2)

@@ -166,10 +166,10 @@ def test_the_map_adds_up_to_the_derivative(report: ConceptReport, encoder: Any) 
     assert found.scores["good"] == pytest.approx(products[1:-1].numpy(), abs=1e-6)
 
 
-def test_where_it_is_in_a_picture(reader_of_pictures: Any, tmp_path: Path) -> None:
+def test_where_it_is_in_an_image(reader_of_images: Any, tmp_path: Path) -> None:
     data = draw("chequered", (16, 16), count=10, seed=4)
-    found = score(reader_of_pictures, data, ["red", "blue"], target="warm", layers=[1], repeats=2)
-    where = found.locate(reader_of_pictures, data[0])
+    found = score(reader_of_images, data, ["red", "blue"], target="warm", layers=[1], repeats=2)
+    where = found.locate(reader_of_images, data[0])
     assert len(where.units) == 16
     assert where.input.painted(where.scores["red"]).shape == (16, 16)  # type: ignore[union-attr]
     where.plot(tmp_path / "map.png")

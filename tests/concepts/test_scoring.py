@@ -67,10 +67,10 @@ def test_classes_mirror_each_other(report: ConceptReport) -> None:
     assert yes.accuracy == no.accuracy  # the vectors are the same
 
 
-def test_a_colour_is_found_in_pictures(reader_of_pictures: Any) -> None:
+def test_a_colour_is_found_in_images(reader_of_images: Any) -> None:
     data = draw("chequered", (16, 16), count=20, seed=4)
     found = score(
-        reader_of_pictures,
+        reader_of_images,
         data,
         ["red", "blue"],
         target="warm",
@@ -205,19 +205,22 @@ def test_the_model_comes_back_as_it_was(reader_of_texts: Any, fails: bool) -> No
     [
         ({"target": "maybe"}, r"no class 'maybe': the model has 0 'no', 1 'yes'"),
         ({"target": None}, "No class was named: choose target from 'no', 'yes'"),
-        ({"target": "all"}, "One class is wanted"),
+        ({"target": "all"}, "Expected one class"),
         ({"target": ["yes", 1]}, "'yes' was named twice"),
-        ({"data": ["f1", "f2", "f3"]}, "data of 'yes' has 3 examples: at least 10"),
-        ({"concepts": {"few": ["good1"] * 20}}, "concept 'few' has 1 example: at least 10"),
+        ({"data": ["f1", "f2", "f3"]}, "data of 'yes': expected at least 10 examples, got 3"),
+        (
+            {"concepts": {"few": ["good1"] * 20}},
+            "concept 'few': expected at least 10 examples, got 1",
+        ),
         ({"concepts": {}}, "No concept was given"),
-        ({"concepts": ["magic"]}, "'magic' is neither a file of texts nor a concept"),
-        ({"concepts": {"one": 3}}, "A list of examples is wanted"),
-        ({"negatives": planted.FILLERS[:12]}, "negatives has 12 examples: at least 20"),
+        ({"concepts": ["magic"]}, "Expected a file of texts or .*, got 'magic'"),
+        ({"concepts": {"one": 3}}, "Expected a list of examples"),
+        ({"negatives": planted.FILLERS[:12]}, "negatives: expected at least 20 examples, got 12"),
         ({"layers": [3]}, r"no layer 3: the model has 0 \(its embeddings\) to 2"),
         ({"layers": "1"}, "list of numbers"),
-        ({"repeats": 1}, "repeats=1"),
-        ({"number": "chance"}, "choose logit, log-odds"),
-        ({"correction": "none"}, "choose holm, bh"),
+        ({"repeats": 1}, "repeats: expected"),
+        ({"number": "chance"}, "expected one of logit, log-odds"),
+        ({"correction": "none"}, "expected one of holm, bh"),
     ],
 )
 def test_mistakes_are_one_sentence(encoder: Any, changes: dict[str, Any], words: str) -> None:

@@ -11,10 +11,10 @@ import torch
 import piste
 from piste.concepts.state_shifts import move, reach
 from piste.concepts.states import StateReader
-from piste.concepts.vector_fitting import Fitted
+from piste.concepts.vector_fitting import FittedVectors
 from piste.concepts.vectors import Rows
 from piste.target import Target
-from tests.classifiers import pictures
+from tests.classifiers import images
 from tests.conftest import FAMILIES, SENTENCES, build
 
 FIRST = Target("output", "first", (0,))
@@ -22,12 +22,12 @@ SECOND = Target("output", "second", (1,))
 MOVABLE = [name for name in FAMILIES if name != "xlnet"]
 
 
-def vectors(width: int, seed: int = 0) -> Fitted:
+def vectors(width: int, seed: int = 0) -> FittedVectors:
     """Two concepts with two vectors each, three random sets with two."""
     rng = np.random.default_rng(seed)
     every = rng.normal(size=(10, width))
     every /= np.linalg.norm(every, axis=1, keepdims=True)
-    return Fitted(
+    return FittedVectors(
         {"one": every[:2], "two": every[2:4]},
         {},
         every[4:].reshape(3, 2, width),
@@ -74,8 +74,8 @@ def test_small_steps_are_derivatives(name: str, request: pytest.FixtureRequest) 
 
 
 @pytest.mark.parametrize("family", ["vit", "deit", "dinov2-registers", "siglip", "beit"])
-def test_small_steps_are_derivatives_in_pictures(family: str) -> None:
-    check_small_steps(pictures.loaded(family), [pictures.photo(seed=seed) for seed in range(2)])
+def test_small_steps_are_derivatives_in_images(family: str) -> None:
+    check_small_steps(images.loaded(family), [images.photo(seed=seed) for seed in range(2)])
 
 
 def test_the_reach_spans_both_sides() -> None:
@@ -83,16 +83,16 @@ def test_the_reach_spans_both_sides() -> None:
     owners = np.repeat(np.arange(10), 4)
     ones, others = (rng.normal(scale=0.01, size=(40, 3)).astype(np.float32) for _ in range(2))
     ones[::4, 0] += 3.0  # one token of four has it
-    fitted = Fitted({"one": np.array([[1.0, 0, 0]])}, {}, np.empty((0, 1, 3)), np.empty(0))
+    fitted = FittedVectors({"one": np.array([[1.0, 0, 0]])}, {}, np.empty((0, 1, 3)), np.empty(0))
     assert reach([Rows(ones, owners), Rows(others, owners)], fitted) == pytest.approx(6, abs=0.1)
 
 
 def test_nothing_is_left_in_the_model() -> None:
-    classifier = pictures.loaded("vit")
+    classifier = images.loaded("vit")
     hooks = [len(module._forward_hooks) for module in classifier.model.modules()]
     weights = [tensor.clone() for tensor in classifier.model.state_dict().values()]
     reader = StateReader(classifier, [FIRST])
-    subject = classifier.subject(pictures.photo())
+    subject = classifier.subject(images.photo())
     width = classifier.model.config.hidden_size
     move(reader, [subject], [1], [vectors(width)], [1.0], lambda _: None)
     assert hooks == [len(module._forward_hooks) for module in classifier.model.modules()]

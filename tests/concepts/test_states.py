@@ -10,9 +10,9 @@ import torch
 
 import piste
 from piste import PisteError
-from piste.concepts.states import Seen, StateReader
+from piste.concepts.states import StateBatch, StateReader
 from piste.target import Target
-from tests.classifiers import pictures
+from tests.classifiers import images
 from tests.conftest import FAMILIES, SENTENCES, TEXT, build
 
 FIRST = Target("output", "first", (0,))
@@ -24,7 +24,7 @@ def family_of(name: str, request: pytest.FixtureRequest) -> Any:
     return piste.load(build(kind, **config), request.getfixturevalue(tokenizer))
 
 
-def read(classifier: Any, texts: list[str], layers: list[int]) -> list[Seen]:
+def read(classifier: Any, texts: list[str], layers: list[int]) -> list[StateBatch]:
     reader = StateReader(classifier, [FIRST, Target("output", "second", (1,))])
     return list(reader.read([classifier.subject(text) for text in texts], layers))
 
@@ -98,12 +98,12 @@ def test_frozen_weights_have_gradients_too(request: pytest.FixtureRequest) -> No
     torch.testing.assert_close(frozen.gradients[0][0], free.gradients[0][0])
 
 
-def test_pictures(reader_of_pictures: Any) -> None:
+def test_images(reader_of_images: Any) -> None:
     from piste.concepts import draw
 
-    pictures = draw("red", (16, 16), count=3) + draw("blue", (40, 20), count=2)
-    reader = StateReader(reader_of_pictures, [FIRST])
-    (seen,) = reader.read([reader_of_pictures.subject(one) for one in pictures], [0, 1])
+    images = draw("red", (16, 16), count=3) + draw("blue", (40, 20), count=2)
+    reader = StateReader(reader_of_images, [FIRST])
+    (seen,) = reader.read([reader_of_images.subject(one) for one in images], [0, 1])
     assert seen.states[0].shape == (5, 17, 32)
     assert seen.readers.sum(dim=1).tolist() == [1] * 5
     assert (seen.token_units[0] >= 0).sum() == 16
@@ -111,16 +111,16 @@ def test_pictures(reader_of_pictures: Any) -> None:
 
 @pytest.mark.parametrize("family", ["resnet", "swin"])
 def test_models_without_a_state_per_patch_are_refused(family: str) -> None:
-    classifier = pictures.loaded(family)
+    classifier = images.loaded(family)
     reader = StateReader(classifier, [FIRST])
     with pytest.raises(PisteError, match="does not give one state per token"):
-        reader.probe(classifier.subject(pictures.photo()))
+        reader.probe(classifier.subject(images.photo()))
 
 
 @pytest.mark.parametrize("family", ["vit", "beit"])
-def test_frozen_models_of_pictures_have_gradients_too(family: str) -> None:
-    model = pictures.build(family).requires_grad_(False)
-    classifier = piste.load(model, pictures.processor())
+def test_frozen_models_of_images_have_gradients_too(family: str) -> None:
+    model = images.build(family).requires_grad_(False)
+    classifier = piste.load(model, images.processor())
     reader = StateReader(classifier, [FIRST])
-    (seen,) = reader.read([classifier.subject(pictures.photo())], [0, 1])
+    (seen,) = reader.read([classifier.subject(images.photo())], [0, 1])
     assert all(float(slope.abs().max()) > 0 for slope in seen.gradients[0])

@@ -14,7 +14,7 @@ from PIL import Image
 import piste
 from piste import PisteError
 from piste.data.examples import Example, as_examples, read_data
-from piste.image import Picture
+from piste.image import ImageInput
 
 ROWS: list[dict[str, Any]] = [
     {"text": f"review number {n}, with “quotes”,\nand {'more ' * n}lines", "label": int(n >= 10)}
@@ -152,12 +152,12 @@ def broken(folder: Path, name: str) -> Path:
         ("number.jsonl", {"split": "test"}, "it has text"),
         ("short.jsonl", {"rationale": "marks"}, "1 marks for 2 words"),
         ("odd.jsonl", {"rationale": "marks"}, "0 or 1"),
-        ("word.jsonl", {"rationale": "marks"}, "a list is wanted"),
+        ("word.jsonl", {"rationale": "marks"}, "expected a list"),
         ("span.jsonl", {"rationale": "marks"}, "9 characters"),
         ("short.jsonl", {"words": (5, 9)}, "has 5 to 9 words"),
         ("short.jsonl", {"words": (5, 2)}, "least ≤ most"),
-        ("short.jsonl", {"examples": 0}, "examples=0"),
-        ("short.jsonl", {"seed": -1}, "seed=-1"),
+        ("short.jsonl", {"examples": 0}, "examples: expected"),
+        ("short.jsonl", {"seed": -1}, "seed: expected"),
     ],
 )
 def test_refusals_are_one_sentence(
@@ -201,7 +201,7 @@ def test_numbers_as_labels(tmp_path: Path) -> None:
     assert all(not isinstance(example.label, (bool, np.generic)) for example in found)
 
 
-def test_pictures_come_as_bytes_or_as_files_beside_the_data(tmp_path: Path) -> None:
+def test_images_come_as_bytes_or_as_files_beside_the_data(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     rng = np.random.default_rng(0)
     pixels = [rng.integers(0, 256, (6, 6, 3)).astype(np.uint8) for _ in range(3)]
@@ -215,15 +215,15 @@ def test_pictures_come_as_bytes_or_as_files_beside_the_data(tmp_path: Path) -> N
     by_bytes = read_data(file, image="image", rationale="mask", shuffle=False)
     by_name = read_data(file, image="file", shuffle=False)
     for one, other, array in zip(by_bytes, by_name, pixels, strict=True):
-        assert one.picture is not None
-        assert one.picture == other.picture == one.input
-        assert (one.picture.pixels == array).all()
+        assert one.image is not None
+        assert one.image == other.image == one.input
+        assert (one.image.pixels == array).all()
         assert one.rationale is not None
         assert one.digest != other.digest
     (tmp_path / "1.png").write_bytes(b"nothing")
     with pytest.raises(PisteError, match="Row 2 of"):
         read_data(file, image="file")
-    with pytest.raises(PisteError, match="where a picture is wanted"):
+    with pytest.raises(PisteError, match="expected the bytes of an image"):
         read_data(file, image="label")
-    (only,) = as_examples([Picture(pixels[0])], None, 0)
-    assert isinstance(only.input, Picture)
+    (only,) = as_examples([ImageInput(pixels[0])], None, 0)
+    assert isinstance(only.input, ImageInput)

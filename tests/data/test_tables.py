@@ -13,7 +13,14 @@ import pytest
 import piste
 from piste import PisteError, corpus
 from piste.concepts.examples import examples_of
-from piste.corpus.documents import MOST_CHARACTERS, Columns, Document, Refused, blocks, check
+from piste.corpus.documents import (
+    MOST_CHARACTERS,
+    Columns,
+    Document,
+    RefusedDocument,
+    blocks,
+    check,
+)
 from piste.data.examples import read_data
 from piste.data.tables import (
     TableFile,
@@ -134,7 +141,7 @@ def test_bad_rows_of_a_table_are_single_rows(tmp_path: Path) -> None:
     rows = list(read_rows(table_files(path), ("text",)))
     checked = [check(number, row, Columns()) for number, row in enumerate(rows)]
     assert [getattr(one, "text", None) for one in checked] == ["one", None, None, "two\nlines"]
-    assert [one.reason for one in checked if isinstance(one, Refused)] == [
+    assert [one.reason for one in checked if isinstance(one, RefusedDocument)] == [
         "3 cells for 2 columns (cells that hold the separator or a line break must be in quotes)",
         "not UTF-8 in the column 'text'",
     ]
@@ -162,7 +169,7 @@ def test_text_that_is_no_utf8_in_a_parquet_file(tmp_path: Path) -> None:
 )
 def test_rows_that_are_no_documents(cells: dict[str, object], reason: str) -> None:
     found = check(3, TableRow(FEW, 4, cells), Columns())
-    assert found == Refused(3, "few.csv:4", reason)
+    assert found == RefusedDocument(3, "few.csv:4", reason)
 
 
 def test_blocks_are_the_same_however_often_they_are_read() -> None:

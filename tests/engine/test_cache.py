@@ -219,7 +219,7 @@ def test_wide_and_narrow_rows_share_the_bound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("megabytes", [0, -1, float("nan"), float("inf"), "500"])
 def test_a_bound_that_is_none_is_refused(tmp_path: Path, megabytes: Any) -> None:
-    with pytest.raises(PisteError, match="megabytes="):
+    with pytest.raises(PisteError, match="megabytes: expected"):
         AnswerCache(tmp_path, megabytes=megabytes)
 
 
@@ -236,7 +236,7 @@ def one_sentence(problem: pytest.ExceptionInfo[PisteError]) -> str:
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(PisteError, match="A folder for the cache is wanted") as problem:
+        with pytest.raises(PisteError, match="Expected a folder for the cache") as problem:
             AnswerCache(path)
         one_sentence(problem)
     assert (tmp_path / "file").read_text() == "mine"

@@ -12,7 +12,7 @@ import torch
 import piste
 from piste import PisteError
 from piste.engine import AnswerCache, Engine, Progress
-from piste.engine.batching import Pace, batches
+from piste.engine.batching import BatchSizer, batches
 from piste.subject import Question
 
 
@@ -73,7 +73,7 @@ def test_one_question_too_large_is_said_and_other_errors_pass() -> None:
 def test_batches_stay_within_the_budget_and_lose_nothing() -> None:
     rng = np.random.default_rng(0)
     questions = [Question(str(k), int(rng.integers(1, 60)), None) for k in range(300)]
-    made = [batch for _, batch in batches(questions, Pace(256, calibrate=False))]
+    made = [batch for _, batch in batches(questions, BatchSizer(256, calibrate=False))]
     assert sorted(q.key for batch in made for q in batch) == sorted(q.key for q in questions)
     for batch in made:
         assert len(batch) == 1 or len(batch) * max(q.length for q in batch) <= 256
@@ -121,24 +121,24 @@ def test_nothing_at_all_cant_be_asked_without_a_frame(byte_pairs: Any, bert: Any
 
 def test_the_quickest_batch_size_is_found_and_kept() -> None:
     """Costs per token are lowest at 1,024: the search must end there, trying neighbours only."""
-    pace = Pace(8192)
+    sizer = BatchSizer(8192)
     cost = {256: 2.0, 512: 1.3, 1024: 1.0, 2048: 1.1, 4096: 1.3, 8192: 2.0}
     tried = []
     for _ in range(20):
-        size = pace.size(50, trying=True)
+        size = sizer.size(50, trying=True)
         tried.append(size)
-        pace.learn(50, size, tokens=size, seconds=cost[size] * size)
-    assert tried[-1] == pace.size(50) == 1024
+        sizer.learn(50, size, tokens=size, seconds=cost[size] * size)
+    assert tried[-1] == sizer.size(50) == 1024
     assert 8192 not in tried
-    assert pace.size(90, trying=False) == 1024, "a similar length begins with what is known"
-    pace.shrink(600)
-    assert pace.size(50) <= 600
+    assert sizer.size(90, trying=False) == 1024, "a similar length begins with what is known"
+    sizer.shrink(600)
+    assert sizer.size(50) <= 600
 
 
 def test_small_work_always_uses_the_same_batches(bert: Any) -> None:
     questions = [Question(str(k), 10, None) for k in range(500)]
-    pace = Pace(8192)
-    sizes = {size for size, _ in batches(questions, pace)}
+    sizer = BatchSizer(8192)
+    sizes = {size for size, _ in batches(questions, sizer)}
     assert sizes == {2048}
 
 

@@ -18,8 +18,8 @@ from piste.methods import METHODS, make
 from piste.methods.attention_flow import maximum_flows
 from piste.methods.attention_games import brute_force
 from piste.target import Target
-from tests.classifiers import pictures
-from tests.classifiers.test_tracing import TRACED, state
+from tests.classifiers import images
+from tests.classifiers.introspection.test_tracing import TRACED, state
 from tests.conftest import FAMILIES, TEXT, build
 
 ATTENTION = [name for name, method in METHODS.items() if method.needs == "attention"]
@@ -144,7 +144,7 @@ def test_norms_without_a_projection_are_those_of_heads_side_by_side(wordpiece: A
     classifier = piste.load(build("xlnet", **FAMILIES["xlnet"][1]), wordpiece)
     e = piste.explain(classifier, TEXT, method="attention_norms", target=0, held_out=0)
     assert e.settings["projected"] is False
-    found = trace(classifier.inside(classifier.subject(TEXT), e.target))
+    found = trace(classifier.gradient_access(classifier.subject(TEXT), e.target))
     sizes = [
         np.linalg.norm(layer.weights[..., None] * layer.values[:, None], axis=(0, 3))
         for layer in found.layers
@@ -213,7 +213,7 @@ def test_long_inputs_are_refused_with_what_to_do(bert: Any) -> None:
 def test_shapley_values_are_those_of_all_coalitions(options: Any, reviews_gpt: Any) -> None:
     text = "What a bad and boring unwatchable film"
     e = piste.explain(reviews_gpt, text, method="attention_shapley", held_out=0, **options)
-    found = trace(reviews_gpt.inside(reviews_gpt.subject(text), e.target))
+    found = trace(reviews_gpt.gradient_access(reviews_gpt.subject(text), e.target))
     method: Any = make("attention_shapley", options)
     expected = brute_force(method.play(found).worth, len(e))
     np.testing.assert_allclose(e.score(), expected, atol=1e-12)
@@ -396,17 +396,17 @@ def test_models_without_attention_are_refused(name: str, wordpiece: Any) -> None
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("attention", {"layers": "first"}, "layers='first' is unknown: choose mean, last"),
-        ("attention", {"queries": "cls"}, "choose all, reader"),
-        ("attention_norms", {"layers": 1}, "choose mean, last"),
-        ("attention_flow", {"most_tokens": 0}, "most_tokens=0 is wrong"),
+        ("attention", {"layers": "first"}, "layers: expected one of mean, last, got 'first'"),
+        ("attention", {"queries": "cls"}, "expected one of all, reader"),
+        ("attention_norms", {"layers": 1}, "expected one of mean, last"),
+        ("attention_flow", {"most_tokens": 0}, "most_tokens: expected .*, got 0"),
         ("grad_sam", {"received": "yes"}, "True or False"),
-        ("attention_shapley", {"game": "poker"}, "choose cls, mutual, max_mutual"),
-        ("attention_shapley", {"gradient": "abs"}, "choose none, relu, signed"),
-        ("attention_shapley", {"matrix": "flow"}, "choose mean, rollout"),
+        ("attention_shapley", {"game": "poker"}, "expected one of cls, mutual, max_mutual"),
+        ("attention_shapley", {"gradient": "abs"}, "expected one of none, relu, signed"),
+        ("attention_shapley", {"matrix": "flow"}, "expected one of mean, rollout"),
         ("attention_shapley", {"present": 1}, "True, False or None"),
         ("attention_shapley", {"game": "cls", "present": True}, "changes nothing"),
-        ("attention_rollout", {"held_out": -1}, "held_out=-1 is wrong"),
+        ("attention_rollout", {"held_out": -1}, "held_out: expected .*, got -1"),
     ],
 )
 def test_options_are_checked(name: str, options: dict[str, Any], words: str) -> None:
@@ -424,24 +424,24 @@ def test_pairs_of_texts(bert: Any) -> None:
     target = Target("class", "first", (0,))
     pair = ("A slow start", "a wonderful ending")
     e = piste.explain(bert, pair, method="attention_shapley", target=0)
-    found = trace(bert.inside(bert.subject(pair), target))
+    found = trace(bert.gradient_access(bert.subject(pair), target))
     assert found.units == len(e) == 6
     assert (found.token_units < 0).sum() == 3  # [CLS] and two [SEP]
 
 
-# -- pictures --------------------------------------------------------------------------------------
+# -- images --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", ["vit", "deit", "dinov2-registers", "siglip", "beit"])
 @pytest.mark.parametrize("name", ATTENTION)
 def test_patches_are_units(name: str, family: str) -> None:
-    classifier = pictures.loaded(family)
-    e = piste.explain(classifier, pictures.photo(), method=name, units="patches", held_out=0)
+    classifier = images.loaded(family)
+    e = piste.explain(classifier, images.photo(), method=name, units="patches", held_out=0)
     assert len(e) == 16
     assert e.calls == 2
-    found = trace(classifier.inside(classifier.subject(pictures.photo()), e.target))
-    model = pictures.build(family, attn_implementation="eager")
-    values = classifier.processor(images=Image.fromarray(pictures.photo()), return_tensors="pt")
+    found = trace(classifier.gradient_access(classifier.subject(images.photo()), e.target))
+    model = images.build(family, attn_implementation="eager")
+    values = classifier.processor(images=Image.fromarray(images.photo()), return_tensors="pt")
     with torch.no_grad():
         own = model(**values, output_attentions=True).attentions
     for layer, weights in zip(found.layers, own, strict=True):
@@ -450,14 +450,12 @@ def test_patches_are_units(name: str, family: str) -> None:
         received = torch.stack(own).mean(dim=(0, 1, 2, 3))[-16:]
         np.testing.assert_allclose(e.score(), received, atol=1e-6)
     if name != "attention_shapley":  # blocks of patches sum up what their patches have
-        coarse = piste.explain(
-            classifier, pictures.photo(), method=name, units="grid:2", held_out=0
-        )
+        coarse = piste.explain(classifier, images.photo(), method=name, units="grid:2", held_out=0)
         fine = e.score().reshape(2, 2, 2, 2).sum(axis=(1, 3)).ravel()
         np.testing.assert_allclose(coarse.score(), fine, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["swin", "resnet"])
-def test_pictures_without_attention_between_patches_are_refused(family: str) -> None:
+def test_images_without_attention_between_patches_are_refused(family: str) -> None:
     with pytest.raises(PisteError, match="choose a method that does not look at attention"):
-        piste.explain(pictures.loaded(family), pictures.photo(), method="attention", units="grid:2")
+        piste.explain(images.loaded(family), images.photo(), method="attention", units="grid:2")

@@ -16,7 +16,7 @@ from piste import PisteError
 from piste.classifiers.introspection import relevance as relevance_module
 from piste.methods import METHODS, options_of
 from piste.methods.attnlrp import AttnLRP
-from tests.classifiers.test_relevance import (
+from tests.classifiers.introspection.test_relevance import (
     Array,
     shared_out,
     softmax,

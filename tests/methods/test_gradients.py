@@ -12,7 +12,7 @@ import torch
 import piste
 from piste import PisteError
 from piste.methods import METHODS
-from tests.classifiers.test_inside import SCALING
+from tests.classifiers.introspection.test_gradients import SCALING
 from tests.conftest import FAMILIES, TEXT, build, make_bytes
 
 GRADIENTS = [name for name, method in METHODS.items() if method.needs == "gradients"]
@@ -101,7 +101,7 @@ def test_integrated_gradients_add_up_to_the_difference(bert: Any) -> None:
         )
         assert abs(fine.settings["convergence_delta"]) < 1e-3
         assert abs(coarse.settings["convergence_delta"]) > abs(fine.settings["convergence_delta"])
-        inside = bert.inside(bert.subject(TEXT), fine.target)
+        inside = bert.gradient_access(bert.subject(TEXT), fine.target)
         start = inside.baseline(baseline)
         with torch.no_grad():
             begin = float(inside.numbers(start))
@@ -115,7 +115,7 @@ def test_the_zero_baseline_agrees_with_a_sum_by_hand(byte_pairs: Any) -> None:
     e = piste.explain(classifier, TEXT, method="integrated_gradients", steps=40, target=0)
     assert e.settings["baseline_used"] == "zero"
     subject = classifier.subject(TEXT)
-    inside = classifier.inside(subject, e.target)
+    inside = classifier.gradient_access(subject, e.target)
     whole = inside.embed(inside.ids)
     nodes, weights = np.polynomial.legendre.leggauss(40)
     total = torch.zeros_like(whole)
@@ -132,7 +132,7 @@ def test_smoothgrad_is_the_mean_over_the_noise(bert: Any) -> None:
     np.testing.assert_allclose(still.score(), product.score(), atol=1e-5)
     e = piste.explain(bert, TEXT, method="smoothgrad", copies=150, noise=0.3, seed=5)
     subject = bert.subject(TEXT)
-    inside = bert.inside(subject, e.target)
+    inside = bert.gradient_access(subject, e.target)
     whole = inside.embed(inside.ids)
     seed = int(np.random.default_rng(5).integers(2**31))
     drawn = torch.Generator().manual_seed(seed)
@@ -221,12 +221,12 @@ def test_half_precision_and_modes_without_gradients(wordpiece: Any, method: str)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "integrated_gradients", "steps": 0}, "steps=0 is wrong"),
-        ({"method": "integrated_gradients", "baseline": "fog"}, "choose auto, pad, mask, mean"),
+        ({"method": "integrated_gradients", "steps": 0}, "steps: expected .*, got 0"),
+        ({"method": "integrated_gradients", "baseline": "fog"}, "one of auto, pad, mask, mean"),
         ({"method": "integrated_gradients", "baseline": "blur"}, "choose pad, mask, zero"),
-        ({"method": "smoothgrad", "noise": -1}, "noise=-1 is wrong"),
-        ({"method": "smoothgrad", "copies": 0}, "copies=0 is wrong"),
-        ({"method": "gradient", "held_out": -1}, "held_out=-1 is wrong"),
+        ({"method": "smoothgrad", "noise": -1}, "noise: expected .*, got -1"),
+        ({"method": "smoothgrad", "copies": 0}, "copies: expected .*, got 0"),
+        ({"method": "gradient", "held_out": -1}, "held_out: expected .*, got -1"),
         ({"method": "gradient", "samples": 5}, "has no option 'samples'"),
         ({"method": "gradient", "target": lambda z: np.abs(z[:, 0])}, "failed on a torch tensor"),
     ],

@@ -113,9 +113,9 @@ def test_options_are_checked() -> None:
         ("lime", {"kernel_width": "wide"}, "a number above 0"),
         ("kernel_shap", {"l1_reg": "some"}, "num_features"),
         ("integrated_gradients", {"steps": -1}, "whole number"),
-        ("integrated_gradients", {"baseline": "noise"}, "choose auto, pad, mask, mean, blur, zero"),
-        ("smoothgrad", {"noise": -1}, "a number from 0"),
-        ("linear", {"sampler": "x"}, "unknown"),
+        ("integrated_gradients", {"baseline": "noise"}, "one of auto, pad, mask, mean, blur, zero"),
+        ("smoothgrad", {"noise": -1}, "a number of at least 0"),
+        ("linear", {"sampler": "x"}, "got 'x'"),
         ("occlusion", {"steps": 3}, "has no option 'steps'"),
     ):
         with pytest.raises(PisteError, match=words):

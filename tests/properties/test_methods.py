@@ -1,4 +1,4 @@
-"""What every method must do, on texts and pictures."""
+"""What every method must do, on texts and images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import piste.methods
 from piste import PisteError
 from piste.data.storage import from_json
 from piste.methods import METHODS, Method, make
-from tests.classifiers.pictures import loaded, photo
+from tests.classifiers.images import loaded, photo
 from tests.conftest import TEXT
 
 # tests/vocabulary has what needs a table of words.
@@ -50,7 +50,7 @@ def test_every_method_there_is_is_listed() -> None:
     assert all(method.about and method.needs for method in METHODS.values())
 
 
-@pytest.fixture(scope="module", params=["text", "picture"])
+@pytest.fixture(scope="module", params=["text", "image"])
 def given(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     """A classifier and an input of both kinds: methods must not know the difference."""
     if request.param == "text":

@@ -30,7 +30,7 @@ from tests.serve.asking import TIMEOUT, ended, events, explained, wait_for
 
 TEXT = "A slow start, but a wonderful ending."
 MODEL, GPT, FASHION = "piste:reviews", "piste:reviews-gpt", "piste:fashion"
-LIMITS = Limits(characters=2000, units=40, samples=3000, methods=3, picture_bytes=50_000)
+LIMITS = Limits(characters=2000, units=40, samples=3000, methods=3, image_bytes=50_000)
 
 
 @pytest.fixture(scope="module")
@@ -185,20 +185,20 @@ def test_a_text_can_not_smuggle_html(client):
 @pytest.mark.parametrize("address", ["one", "several"])
 def test_exports(client, request, address):
     address = request.getfixturevalue(address)
-    page, picture, data = (
+    page, figure, data = (
         client.get(f"{address}/export/{kind}") for kind in ("html", "png", "json")
     )
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.text.startswith("<!doctype html>")
     assert "wonderful" in page.text
     assert page.headers["content-security-policy"].startswith("sandbox")
-    assert picture.headers["content-type"] == "image/png"
-    with Image.open(io.BytesIO(picture.content)) as image:
+    assert figure.headers["content-type"] == "image/png"
+    with Image.open(io.BytesIO(figure.content)) as image:
         image.load()
         assert image.width > 500
     assert data.headers["content-type"] == "application/json"
     assert data.json() == client.get(f"{address}/result").json()
-    for kind, answer in (("html", page), ("png", picture), ("json", data)):
+    for kind, answer in (("html", page), ("png", figure), ("json", data)):
         wanted = f'attachment; filename="explanation.{kind}"'
         assert answer.headers["content-disposition"] == wanted
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -236,13 +236,13 @@ def test_cancelling(client):
         ({}, 422, "send a text"),
         ({"text": ""}, 422, "empty"),
         ({"text": " \n\t\u00a0"}, 422, "empty"),
-        ({"text": "x" * 2001}, 413, "2,001 characters"),
-        ({"text": "x", "pair": "y" * 2001}, 413, "2,001 characters"),
+        ({"text": "x" * 2001}, 413, "got 2,001"),
+        ({"text": "x", "pair": "y" * 2001}, 413, "got 2,001"),
         ({"text": 1}, 422, "text"),
         ({"text": TEXT, "image": "aaaa"}, 422, "no image"),
         ({"text": TEXT, "model": "piste:nothing"}, 404, "no model"),
         ({"text": TEXT, "model": "/etc"}, 404, "no model"),
-        ({"text": TEXT, "model": FASHION}, 422, "sees pictures"),
+        ({"text": TEXT, "model": FASHION}, 422, "sees images"),
         ({"text": TEXT, "methods": ["nothing"]}, 422, "no method 'nothing'"),
         ({"text": TEXT, "methods": []}, 422, "methods"),
         ({"text": TEXT, "methods": ["slalom", "slalom"]}, 422, "twice"),
@@ -252,8 +252,8 @@ def test_cancelling(client):
         ({"text": TEXT, "methods": ["vocabulary[path=/etc/passwd]"]}, 422, "no method"),
         ({"text": TEXT, "methods": ["slalom:value"]}, 422, "no method"),
         ({"text": TEXT, "methods": ["centre"]}, 422, "no method"),
-        ({"text": TEXT, "units": "letters"}, 422, "unknown"),
-        ({"text": TEXT, "units": "grid:4"}, 422, "unknown"),
+        ({"text": TEXT, "units": "letters"}, 422, "units: expected"),
+        ({"text": TEXT, "units": "grid:4"}, 422, "units: expected"),
         ({"text": TEXT, "target": "nothing"}, 422, "nothing"),
         ({"text": TEXT, "target": "positive vs positive"}, 422, "two different"),
         ({"text": TEXT, "samples": 9}, 422, "samples"),
@@ -349,10 +349,10 @@ def encoded(image: Image.Image | bytes, kind: str = "PNG") -> str:
     return encoded(buffer.getvalue())
 
 
-def test_a_picture_is_explained_as_the_library_does(client, fashion):
+def test_an_image_is_explained_as_the_library_does(client, fashion):
     boot = draw_clothes("boot")
     address = explained(
-        client, image=encoded(boot.image()), model=FASHION, methods=["occlusion"], units="grid:4"
+        client, image=encoded(boot.to_pil()), model=FASHION, methods=["occlusion"], units="grid:4"
     )
     same(
         stored(client, address)["occlusion"],
@@ -366,8 +366,8 @@ def test_a_picture_is_explained_as_the_library_does(client, fashion):
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP", "GIF", "BMP"])
-def test_formats_of_pictures(client, kind):
-    image = encoded(draw_clothes("bag").image(), kind)
+def test_formats_of_images(client, kind):
+    image = encoded(draw_clothes("bag").to_pil(), kind)
     last = ended(client, image=image, model=FASHION, methods=["occlusion"], units="grid:4")
     assert last["state"] == "done"
 
@@ -393,11 +393,11 @@ BOMB = png(5001, 5001, bytes(5001 * 5002))
 POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n(x) print\n%%EOF\n"
 
 
-PICTURES = {
+IMAGES = {
     "no base64": ("not base64!", 422, "no base64"),
     "letters": ("é", 422, "no base64"),
     "nothing": ("", 422, "can't be read"),
-    "no picture": (encoded(b"no picture"), 422, "can't be read"),
+    "no image": (encoded(b"no image"), 422, "can't be read"),
     "broken": (encoded(BROKEN), 422, "broken"),
     "a program": (encoded(POSTSCRIPT), 422, "can't be read"),
     "huge": (encoded(png(30_000, 30_000, b"")), 413, "too many pixels"),
@@ -407,9 +407,9 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize(("image", "code", "says"), PICTURES.values(), ids=PICTURES)
-def test_pictures_that_are_refused(client, image, code, says):
-    assert len(BOMB) < LIMITS.picture_bytes, "small as a file, large in memory"
+@pytest.mark.parametrize(("image", "code", "says"), IMAGES.values(), ids=IMAGES)
+def test_images_that_are_refused(client, image, code, says):
+    assert len(BOMB) < LIMITS.image_bytes, "small as a file, large in memory"
     found, problem = refused(client, image=image, model=FASHION)
     assert (found, says in problem) == (code, True), problem
 
@@ -419,13 +419,13 @@ def test_pictures_that_are_refused(client, image, code, says):
     [{"units": "words"}, {"units": "grid:0"}, {"units": "grid:1000"}, {"units": "grid:4\n"},
      {"units": "superpixels:-1"}, {"text": "x"}, {"pair": "x"}],
 )  # fmt: skip
-def test_requests_with_a_picture_that_are_refused(client, more):
-    image = encoded(draw_clothes("bag").image())
+def test_requests_with_an_image_that_are_refused(client, more):
+    image = encoded(draw_clothes("bag").to_pil())
     assert refused(client, image=image, model=FASHION, **more)[0] == 422
 
 
 def test_a_grid_that_does_not_fit_is_refused_with_a_reason(client):
-    image = encoded(draw_clothes("bag").image())
+    image = encoded(draw_clothes("bag").to_pil())
     last = ended(client, image=image, model=FASHION, units="grid:999")
     assert last["state"] == "failed"
     assert "went wrong" not in last["problem"]
@@ -448,7 +448,7 @@ def test_models_tell_what_can_be_asked(client):
     assert told["limits"]["characters"] == LIMITS.characters
     for model in told["models"]:
         assert "vocabulary" not in model["methods"]
-        assert ("centre" in model["methods"]) == (model["reads"] == "pictures")
+        assert ("centre" in model["methods"]) == (model["reads"] == "images")
 
 
 def test_a_queue_that_is_full_asks_to_come_back(reviews):

@@ -18,7 +18,7 @@ from piste.serve.request_limits import Limits
 from piste.serve.security import COOKIE, HEADERS, SecurityMiddleware
 
 TOKEN = "abcdefghijkl123"
-SMALL = Limits(picture_bytes=300, characters=10, body_seconds=0.1, arriving=40_000)
+SMALL = Limits(image_bytes=300, characters=10, body_seconds=0.1, arriving=40_000)
 Header = tuple[str, str]
 
 

@@ -7,7 +7,7 @@ from piste.errors import PisteError
 from piste.show import colours, heat_colours
 from piste.show.outlines import outlines, svg_path
 from tests.show.conftest import explanation
-from tests.show.pictures import grid, pictured, shards
+from tests.show.images import explained_image, grid, shards
 
 
 def area(loops: list) -> float:
@@ -59,8 +59,8 @@ def test_where_all_are_alike_none_stands_out(name, scores):
 # -- pixels --------------------------------------------------------------------------------------
 
 
-def test_every_pixel_has_its_parts_colour_over_the_pale_picture():
-    e = pictured()
+def test_every_pixel_has_its_parts_colour_over_the_pale_image():
+    e = explained_image()
     shown = heat_colours.Heat.of(e)
     pixels = heat_colours.painted(e, shown).astype(int)
     best, worst = int(np.argmax(shown.scores)), int(np.argmin(shown.scores))
@@ -78,12 +78,12 @@ def test_every_pixel_has_its_parts_colour_over_the_pale_picture():
 def test_pixels_of_no_part_stay_bare():
     areas, units = grid(28, 28, 7, 7)
     areas[:, -1] = -1
-    e = pictured((areas, units))
+    e = explained_image((areas, units))
     pixels = heat_colours.painted(e, heat_colours.Heat.of(e))
     assert (pixels[:, -1] == heat_colours.paled(e.input)[:, -1:]).all()
 
 
-def test_the_picture_stays_readable_under_the_strongest_colour():
+def test_the_image_stays_readable_under_the_strongest_colour():
     black, white = np.zeros((1, 1, 3), np.uint8), np.full((1, 1, 3), 255, np.uint8)
     grounds = [255 - heat_colours.PALE * (255 - ground.astype(float)) for ground in (black, white)]
     painted = [heat_colours.tinted(g.astype(np.uint8), np.ones((1, 1)), True) for g in grounds]
@@ -91,8 +91,8 @@ def test_the_picture_stays_readable_under_the_strongest_colour():
 
 
 def test_a_text_has_no_heat_map():
-    with pytest.raises(PisteError, match="needs a picture"):
-        heat_colours.picture_of(explanation("A wonderful film"))
+    with pytest.raises(PisteError, match="needs an image"):
+        heat_colours.image_of(explanation("A wonderful film"))
 
 
 # -- outlines ------------------------------------------------------------------------------------
@@ -115,9 +115,9 @@ def test_holes_pieces_and_nothing():
     assert [area(loops) for loops in corners] == [2, 2]
 
 
-def test_large_pictures_are_shown_smaller_but_named_by_their_size():
-    e = pictured(grid(2500, 1100, 5, 3))
-    shown = heat_colours.picture_of(e)
+def test_large_images_are_shown_smaller_but_named_by_their_size():
+    e = explained_image(grid(2500, 1100, 5, 3))
+    shown = heat_colours.image_of(e)
     assert (shown.width, shown.height) == (834, 367)
     assert shown.areas is not None
     assert shown.areas.shape == (367, 834)

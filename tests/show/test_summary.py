@@ -20,7 +20,7 @@ from piste.show.score_columns import columns
 from piste.surrogates import AdditiveSurrogate, MeanSurrogate, Mixing
 from piste.target import Target
 from tests.show.conftest import REVIEW, explanation
-from tests.show.pictures import pictured
+from tests.show.images import explained_image
 from tests.show.test_html import Page
 
 TRUST = (
@@ -119,7 +119,7 @@ def test_reasons_follow_the_answer_not_the_target():
 def test_scores_without_direction_and_names_with_signs():
     e = scored([1.0, 3.0], ranking="sensitivity", scores={"sensitivity": np.array([1.0, 3.0])})
     assert wording.summary(e).reasons == "the answer reacts most to b, a."
-    assert "“row 4, column 6”, “row 5, column 5”" in wording.summary(pictured()).reasons
+    assert "“row 4, column 6”, “row 5, column 5”" in wording.summary(explained_image()).reasons
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_the_most_telling_are_shown() -> None:
         Word(f"w{n}", "t", None, 9, effect, 0.01, float(rng.normal()), float(rng.normal()))
         for n, effect in enumerate(rng.normal(size=500).tolist())
     ]
-    shown = words_html.telling(rows)
+    shown = words_html.most_informative(rows)
     assert len(shown) == words_html.MOST
     strongest = sorted(rows, key=lambda row: -abs(row.effect))[:150]
     assert {row.word for row in strongest} <= {row.word for row in shown}

@@ -45,7 +45,7 @@ def test_a_constant_function_leaves_importances_open() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(PisteError, match="At least one"):
+    with pytest.raises(PisteError, match="at least one unit"):
         slalom.fit_analytic(lambda sequences: np.zeros(len(sequences)), 0)
     with pytest.raises(PisteError, match="finite"):
         slalom.fit_analytic(lambda sequences: np.full(len(sequences), np.nan), 2)

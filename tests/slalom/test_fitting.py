@@ -162,7 +162,7 @@ def test_few_and_equal_answers_are_no_problem(outputs: list[float]) -> None:
         ([[1, -1]], [1.0], {}, "not negative"),
         ([[1, 1]], [np.nan], {}, "finite"),
         (np.zeros((0, 2)), [], {}, "Nothing was asked"),
-        ([[1, 1]], [1.0], {"form": "best"}, "choose auto"),
+        ([[1, 1]], [1.0], {"form": "best"}, "form: expected one of auto"),
         ([[1, 1]], [1.0], {"solver": "magic"}, "newton"),
         ([[1, 1]], [1.0], {"ridge": 1}, "ridge"),
     ],

@@ -38,8 +38,8 @@ def test_it_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert f"python -m studies {name} --quick" in page
     for line in page.splitlines():
         if line.startswith("!["):
-            picture = own / line.split("(")[1].rstrip(")")
-            assert picture.read_bytes()[:4] == b"\x89PNG"
+            figure = own / line.split("(")[1].rstrip(")")
+            assert figure.read_bytes()[:4] == b"\x89PNG"
 
 
 def test_the_number_of_repetitions_is_lost(folder: Path) -> None:

@@ -294,7 +294,7 @@ def test_what_does_not_fit_is_refused(reviews: Any, table: Path, tmp_path: Path)
     loud = piste.load(lambda texts: [text.count("!") for text in texts], outputs="logits")
     with pytest.raises(PisteError, match="a model with the classes negative, positive"):
         piste.explain(loud, "A film!", method="vocabulary", table=str(table))
-    with pytest.raises(PisteError, match="only 1 came"):
+    with pytest.raises(PisteError, match="got 1"):
         fit_vocabulary(reviews, [reviews.subject("A film.")])
 
 

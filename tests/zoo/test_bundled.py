@@ -41,7 +41,7 @@ def test_the_image_model_loads_and_answers() -> None:
     assert list(config["id2label"].values())[0::9] == ["T-shirt/top", "Ankle boot"]
     model = AutoModelForImageClassification.from_pretrained(FASHION)
     processor = AutoImageProcessor.from_pretrained(FASHION)
-    # Two white legs, and a coloured picture of another size that shows nothing.
+    # Two white legs, and a coloured image of another size that shows nothing.
     legs = np.zeros((28, 28, 3), dtype=np.uint8)
     legs[2:8, 9:19] = legs[8:27, 9:13] = legs[8:27, 15:19] = 200
     other = Image.new("RGB", (300, 200), (90, 10, 10))

@@ -23,5 +23,5 @@ def test_the_bundled_model_knows_them(kind: str, label: str) -> None:
 
 
 def test_others_are_refused() -> None:
-    with pytest.raises(PisteError, match="choose trousers, dress, boot, bag"):
+    with pytest.raises(PisteError, match="expected one of trousers, dress, boot, bag"):
         draw_clothes("hat")

@@ -26,7 +26,7 @@ PAGES = {
 CHAPTERS = {
     "Using Piste": "explaining classifiers images attention concepts corpus page gallery",
     "Background": "slalom methods fidelity evaluation defaults performance reproduction",
-    "Results": "results/README results/panel results/eggen results/concepts results/pictures",
+    "Results": "results/README results/panel results/eggen results/concepts results/images",
     "Extending": "extending contributing architecture changelog",
 }
 """The contents. A page that no chapter names still belongs to the site, found by its links."""

@@ -17,7 +17,7 @@ pipeline_tag: image-classification
 
 # {name}
 
-A small classifier for pictures of garments: {architecture}. It
+A small classifier for images of garments: {architecture}. It
 has {parameters:,} parameters and gives ten labels, from `T-shirt/top` (0) to `Ankle boot` (9). It
 was trained from random weights, so that examples and tests of explanation methods can run offline
 and within seconds.
@@ -31,9 +31,9 @@ processor = AutoImageProcessor.from_pretrained("{name}")
 model = AutoModelForImageClassification.from_pretrained("{name}")
 ```
 
-The processor takes RGB pictures of any size, scales them to {side} × {side} pixels without keeping
+The processor takes RGB images of any size, scales them to {side} × {side} pixels without keeping
 the proportions, and maps bytes to −1 … 1. The weights of the {channels} channels are equal: of a
-coloured picture the model sees the mean of its channels. The class is read off the first token,
+coloured image the model sees the mean of its channels. The class is read off the first token,
 which stands for no patch.
 
 ## Quality
@@ -72,7 +72,7 @@ that was shown: the model also gives sober answers about parts of an image, even
 
 ## Limits
 
-- Only grey garments, centred on black without a person, were seen. On other pictures, such as
+- Only grey garments, centred on black without a person, were seen. On other images, such as
   photographs or garments on a bright background, the output is a guess.
 - Shirts are often taken for T-shirts, pullovers or coats, and those for each other: at this size
   their labels overlap.

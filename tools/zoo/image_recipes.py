@@ -95,7 +95,7 @@ def build_vit() -> PreTrainedModel:
         )
     )
     # The images are grey, so equal weights for the three channels get equal gradients and stay
-    # equal: of a coloured picture the model sees the mean of its channels.
+    # equal: of a coloured image the model sees the mean of its channels.
     with torch.no_grad():
         embeddings = model.vit.embeddings
         weight = embeddings.patch_embeddings.projection.weight

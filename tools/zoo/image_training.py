@@ -169,8 +169,8 @@ def evaluate_images(
     answers = []
     for start in range(0, len(images.labels), 100):
         grey = images.pixels[start : start + 100]
-        pictures = list(np.repeat(grey[..., None], CHANNELS, axis=3))
-        inputs = processor(pictures, return_tensors="pt")
+        coloured = list(np.repeat(grey[..., None], CHANNELS, axis=3))
+        inputs = processor(coloured, return_tensors="pt")
         kept = random_patches(len(grey), patches, round(kept_share * patches), random)
         with only_patches(model, kept):
             answers.append(model(**inputs).logits)

@@ -45,7 +45,7 @@ class UnitAlone(CheckedMethod):
     def solve(self, task: Task) -> Solution:
         alone = task.target(task.logits[task.held_out or 0 :])
         scores = self.scale * (alone - alone.mean(axis=0))
-        return self.solution(task, self.around_the_whole(task, scores))
+        return self.solution(task, self.around_whole_input(task, scores))
 
 
 # -- a metric: piste evaluate --metrics plugin_metric --------------------------------------------

@@ -17,16 +17,16 @@ from piste.types import Floats
 
 
 @contextmanager
-def trying(classifier: Any) -> Iterator[None]:
+def counting_calibration(classifier: Any) -> Iterator[None]:
     """Count the batches that go through a torch classifier's model meanwhile, and the time."""
     calibration, kind = classifier.calibration, type(classifier.model)
-    depth = getattr(classifier, "_trying", 0)
-    classifier._trying = depth + 1
+    depth = getattr(classifier, "_calibrating", 0)
+    classifier._calibrating = depth + 1
     if depth:  # counted already
         try:
             yield
         finally:
-            classifier._trying = depth
+            classifier._calibrating = depth
         return
 
     def count(module: torch.nn.Module, given: Any) -> None:
@@ -38,7 +38,7 @@ def trying(classifier: Any) -> Iterator[None]:
         yield
     finally:
         handle.remove()
-        classifier._trying = depth
+        classifier._calibrating = depth
         calibration.seconds += time.perf_counter() - begun
 
 
@@ -58,14 +58,14 @@ def check_text(input: object) -> tuple[str, ...]:
     texts = (input,) if isinstance(input, str) else input
     if not isinstance(texts, tuple) or len(texts) not in (1, 2):
         raise PisteError(
-            f"A text or a pair (text, text) is wanted, but {shorten(input)} of type "
-            f"{type(input).__name__} came."
+            f"Expected a text or a pair of texts, got {shorten(input)} of type "
+            f"{type(input).__name__}: convert it to str first."
         )
     for text in texts:
         if not isinstance(text, str):
             raise PisteError(
-                f"A text is wanted, but {shorten(text)} of type {type(text).__name__} came: "
-                "convert it to str first."
+                f"Expected a text, got {shorten(text)} of type {type(text).__name__}: convert it "
+                "to str first."
             )
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise PisteError(

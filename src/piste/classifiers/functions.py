@@ -21,8 +21,8 @@ class Function:
     def load(self, source: Any, how: Loading) -> Classifier:
         if how.runtime != "torch":
             raise PisteError(
-                f"runtime={how.runtime!r} came with a function: only a Hugging Face model can be "
-                "run by another runtime."
+                f"runtime: expected 'torch' for a function, got {how.runtime!r}: only a Hugging "
+                "Face model can be run by another runtime."
             )
         outputs: Any = None if how.outputs == "auto" else how.outputs
         function = self._made(source, how, OutputReader(outputs, how.kind, how.labels))
@@ -35,16 +35,16 @@ class Function:
         if how.inputs == "pixels":
             if how.reader is not None:
                 raise PisteError(
-                    f"{shorten(how.reader)} came with a function of pixels, which gets pictures as "
-                    "they are: let the function itself prepare them."
+                    "Expected no image processor for a function of pixels, got "
+                    f"{shorten(how.reader)}: let the function itself prepare the images."
                 )
             return PixelFunction(source, outputs, name=how.name)
         if how.reader is None:
             return TextFunction(source, outputs, name=how.name)
         if not _takes_two(source):
             raise PisteError(
-                "A tokenizer came with a function of one argument: a function of token ids takes "
-                "two (ids, mask); for a function of texts leave the tokenizer out."
+                "Expected a function of two arguments (ids, mask) with a tokenizer, got one of a "
+                "single argument: for a function of texts, leave the tokenizer out."
             )
         return TokenFunction(source, how.reader, outputs, name=how.name)
 

@@ -31,8 +31,7 @@ def check_logits(logits: Any, rows: int, model: Any, inputs: str = "text") -> to
         shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else shorten(logits)
         kind = "Sequence" if inputs == "text" else "Image"
         raise PisteError(
-            f"A {kind.lower()} classifier with one row of logits per {inputs} is wanted, but "
-            f"{type(model).__name__} gave {shape} for {rows} {inputs}s: load the model with "
-            f"AutoModelFor{kind}Classification."
+            f"Expected one row of logits per {inputs} from {type(model).__name__}, got {shape} for "
+            f"{rows} {inputs}s: load the model with AutoModelFor{kind}Classification."
         )
     return logits

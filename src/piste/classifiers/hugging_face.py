@@ -62,8 +62,8 @@ def _relabelled(classifier: TextClassifier | ImageClassifier, how: Loading) -> C
     if how.labels is not None:
         if len(how.labels) != len(classifier.labels):
             raise PisteError(
-                f"{len(how.labels)} labels were given, but the model has "
-                f"{len(classifier.labels)} outputs."
+                f"labels: expected {len(classifier.labels)}, one per output of the model, got "
+                f"{len(how.labels)}."
             )
         classifier.labels = tuple(how.labels)
     return classifier
@@ -75,8 +75,8 @@ def _from_name(
     folder = zoo.folder(source) if source.startswith(zoo.PREFIX) else Path(source)
     if folder.exists() and not (folder / "config.json").is_file():
         raise PisteError(
-            f"The folder {source!r} holds no config.json: a model saved with "
-            "save_pretrained is wanted."
+            f"The folder {source!r} holds no config.json: expected a model saved with "
+            "save_pretrained."
         )
     if not folder.exists() and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise PisteError(f"The folder {source!r} does not exist: check the path.")
@@ -85,12 +85,12 @@ def _from_name(
     # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own type is right.
     dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
-        auto, reads_pictures = _auto_class(place)
+        auto, reads_images = _auto_class(place)
         with torch.random.fork_rng(devices=[]):  # a head that is missing is drawn at random
             model, report = auto.from_pretrained(
                 place, use_safetensors=True, output_loading_info=True, dtype=dtype
             )
-        reader = reader or _reader(place, reads_pictures)
+        reader = reader or _reader(place, reads_images)
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as problem:
         first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise PisteError(
@@ -106,11 +106,11 @@ def _from_name(
             stacklevel=3,
         )
     options["name"] = options["name"] or source
-    return _classifier(model.to(chosen).eval(), reader, options, reads_pictures)
+    return _classifier(model.to(chosen).eval(), reader, options, reads_images)
 
 
 def _auto_class(place: str) -> tuple[Any, bool]:
-    """The class that loads a model, and whether it reads pictures; its config tells."""
+    """The class that loads a model, and whether it reads images; its config tells."""
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(place)
@@ -122,10 +122,10 @@ def _auto_class(place: str) -> tuple[Any, bool]:
     return transformers.AutoModelForSequenceClassification, False
 
 
-def _reader(place: str, pictures: bool) -> Any:
+def _reader(place: str, images: bool) -> Any:
     from transformers import AutoImageProcessor, AutoTokenizer
 
-    if pictures:
+    if images:
         return AutoImageProcessor.from_pretrained(place, backend="pil")
     return AutoTokenizer.from_pretrained(place)
 
@@ -134,47 +134,47 @@ def _from_memory(
     model: Any, reader: Any, device: str, options: dict[str, Any]
 ) -> TextClassifier | ImageClassifier:
     names = inspect.signature(model.forward).parameters
-    pictures = "pixel_values" in names and "input_ids" not in names
-    wanted = "image processor" if pictures else "tokenizer"
+    images = "pixel_values" in names and "input_ids" not in names
+    kind = "image processor" if images else "tokenizer"
     if reader is None:
         raise PisteError(
-            f"A model of type {type(model).__name__} came without its {wanted}: call "
-            f"piste.load(model, {wanted.split()[-1]})."
+            f"Expected a {type(model).__name__} and its {kind}, got the model alone: call "
+            f"piste.load(model, {kind.split()[-1]})."
         )
     if isinstance(reader, (str, Path)):
         raise PisteError(
-            f"The {wanted} itself is wanted, but {shorten(reader)} came: load it with "
-            f"Auto{wanted.title().replace(' ', '')}.from_pretrained."
+            f"Expected the {kind} itself, got {shorten(reader)}: load it with "
+            f"Auto{kind.title().replace(' ', '')}.from_pretrained."
         )
     place = next(model.parameters()).device
     if device != "auto" and device.split(":")[0] != place.type:
         raise PisteError(
-            f"device={device!r} was asked for a model that lives on {place}: Piste does not move "
-            f"a model of yours, call model.to({device!r}) first."
+            f"device: expected {str(place)!r}, where the model is, got {device!r}: Piste does not "
+            f"move your model, call model.to({device!r}) first."
         )
     if not hasattr(model.config, "num_labels"):
         raise PisteError(f"{type(model).__name__} has no num_labels: it is not a classifier.")
-    return _classifier(model, reader, options, pictures)
+    return _classifier(model, reader, options, images)
 
 
 def _classifier(
-    model: Any, reader: Any, options: dict[str, Any], pictures: bool
+    model: Any, reader: Any, options: dict[str, Any], images: bool
 ) -> TextClassifier | ImageClassifier:
-    if pictures:  # of a processor for texts and pictures
+    if images:  # of a processor for texts and images
         reader = getattr(reader, "image_processor", reader)
     processes = hasattr(reader, "preprocess") and not hasattr(reader, "encode")
-    if processes != pictures:
-        wanted = "an image processor" if pictures else "a tokenizer"
+    if processes != images:
+        kind = "an image processor" if images else "a tokenizer"
         raise PisteError(
-            f"{type(model).__name__} reads {'pictures' if pictures else 'texts'}, so {wanted} is "
-            f"wanted, but a {type(reader).__name__} came."
+            f"Expected {kind} for {type(model).__name__}, which reads "
+            f"{'images' if images else 'texts'}, got a {type(reader).__name__}."
         )
-    if not pictures:
+    if not images:
         return TextClassifier(model, reader, **options)
     if options["runtime"] != "torch":
         raise PisteError(
-            f"runtime={options['runtime']!r} came with an image model: those are run by torch "
-            "itself, leave the runtime out."
+            f"runtime: expected 'torch' for an image model, got {options['runtime']!r}: leave the "
+            "runtime out."
         )
     return ImageClassifier(model, reader, name=options["name"])
 

@@ -57,9 +57,7 @@ class Loading:
             choose("kind", self.kind, OUTPUT_KINDS)
         check_name(self.runtime)
         if self.tolerance is not None and not self.tolerance >= 0:
-            raise PisteError(
-                f"tolerance={self.tolerance!r} is wrong: a number from 0 on is wanted."
-            )
+            raise PisteError(f"tolerance: expected a number of at least 0, got {self.tolerance!r}.")
 
 
 class Loader(Protocol):
@@ -88,11 +86,11 @@ CLASSIFIERS: Registry[type[Loader]] = Registry(
 def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> Classifier:
     """Make a classifier of a bundled name, a folder, a hub id, a model, or a function.
 
-    A folder's or hub's config tells whether the model reads texts or pictures. A model comes with
+    A folder's or hub's config tells whether the model reads texts or images. A model comes with
     its tokenizer, or as ``load(model, processor)`` with its image processor.
 
     A function without a tokenizer gets a list of texts; with one it gets token ids and attention
-    mask. With ``inputs="pixels"`` it gets pictures: bytes, rows × height × width × 3, in the size
+    mask. With ``inputs="pixels"`` it gets images: bytes, rows × height × width × 3, in the size
     they are explained in. It may return numpy, torch or lists, one column or many, logits or
     probabilities (``outputs`` says which if it can't be seen). ``kind`` says how outputs are read
     (exclusive "classes", independent "labels", or "regression"), ``labels`` names them.
@@ -108,7 +106,7 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
     'piste:reviews'
     >>> bright = piste.load(lambda pixels: pixels.mean(axis=(1, 2, 3)), inputs="pixels")
     >>> bright.reads
-    'pictures'
+    'images'
     """
     if isinstance(source, Classifier):
         return source
@@ -122,6 +120,6 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
         if loader.accepts(source):
             return loader.load(source, how)
     raise PisteError(
-        f"A classifier can be made of a name, a folder, a model or a function, but "
-        f"{shorten(source)} of type {type(source).__name__} came."
+        f"Expected a name, a folder, a model or a function, got {shorten(source)} of type "
+        f"{type(source).__name__}."
     )

@@ -30,7 +30,7 @@ def as_matrix(answers: Any, rows: int) -> Floats:
         matrix = np.asarray(answers, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise PisteError(
-            f"The function must return numbers, one row per input, but returned {shorten(answers)}."
+            f"Expected numbers from the function, one row per input, got {shorten(answers)}."
         ) from problem
     if matrix.ndim == 0 and rows == 1:
         matrix = matrix.reshape(1, 1)
@@ -38,8 +38,8 @@ def as_matrix(answers: Any, rows: int) -> Floats:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
         raise PisteError(
-            f"The function was given {rows} inputs and must return {rows} rows of scores, but "
-            f"its result has the shape {matrix.shape}."
+            f"Expected {rows} rows of scores from the function, one per input, got the shape "
+            f"{matrix.shape}."
         )
     return matrix
 
@@ -66,7 +66,7 @@ def to_logits(answers: Floats, *, exclusive: bool) -> Floats:
     if (answers < 0).any() or (answers > 1).any():
         wrong = float(answers[(answers < 0) | (answers > 1)][0])
         raise PisteError(
-            f"The function's outputs are read as probabilities, but {wrong:g} came: load it with "
+            f"Expected probabilities from 0 to 1 from the function, got {wrong:g}: load it with "
             "outputs='logits' if they are scores."
         )
     inside = np.where(answers <= 0, SMALLEST, np.where(answers >= 1, 1 - SMALLEST, answers))

@@ -21,10 +21,10 @@ err = Console(stderr=True)
 
 Text = Annotated[
     str | None,
-    typer.Argument(help="The text, the path of a picture, or - to read from standard input."),
+    typer.Argument(help="The text, the path of an image, or - to read from standard input."),
 ]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Read the text here.")]
-Image = Annotated[Path | None, typer.Option("--image", "-i", help="Read the picture here.")]
+Image = Annotated[Path | None, typer.Option("--image", "-i", help="Read the image here.")]
 Pair = Annotated[str | None, typer.Option(help="The second text, for models that read pairs.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="A bundled name, a folder or a hub id.")]
 Units = Annotated[str | None, typer.Option(help=HELP["units"])]
@@ -42,9 +42,7 @@ LabelColumn = Annotated[str, typer.Option(help="The column with the labels.")]
 Split = Annotated[str | None, typer.Option(help="Only rows of this split.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Page = Annotated[Path | None, typer.Option("--html", help="Write a standalone page here.")]
-Picture = Annotated[
-    Path | None, typer.Option("--plot", help="Write a picture here (png, svg, pdf).")
-]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Write a figure here (png, svg, pdf).")]
 Out = Annotated[
     list[Path] | None,
     typer.Option(
@@ -112,7 +110,7 @@ def read_options(given: list[str]) -> dict[str, Any]:
     for pair in given:
         name, sign, value = pair.partition("=")
         if not sign or not name.isidentifier():
-            raise PisteError(f"--option {pair!r} is wrong: name=value is wanted, as steps=100.")
+            raise PisteError(f"--option: expected name=value, such as steps=100, got {pair!r}.")
         try:
             found[name] = json.loads(value.lower() if value in ("True", "False") else value)
         except json.JSONDecodeError:
@@ -125,12 +123,12 @@ def read_samples(samples: str | None) -> Any:
     if samples is None or samples == "auto":
         return samples
     if not (samples.isascii() and samples.isdigit()):
-        raise PisteError(f"--samples {samples!r} is wrong: a whole number or auto is wanted.")
+        raise PisteError(f"--samples: expected a whole number or auto, got {samples!r}.")
     return int(samples)
 
 
 def written(path: Path | None, write: Callable[[Path], object]) -> None:
-    """Write a file if one is wanted, and say so."""
+    """Write a file if one was asked for, and say so."""
     if path is not None:
         write(path)
         _say(path)

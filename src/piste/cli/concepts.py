@@ -1,4 +1,4 @@
-"""The command ``piste concepts``: which ideas, told by examples, a class reacts to."""
+"""The command ``piste concepts``: which ideas, defined by examples, a class reacts to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def concepts(
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", "-d", help="Examples of the class: a file of texts, a folder of pictures."
+            "--data", "-d", help="Examples of the class: a file of texts, a folder of images."
         ),
     ] = None,
     target: Annotated[
@@ -49,7 +49,7 @@ def concepts(
     ),
     correction: Annotated[str, typer.Option(help="For many tests: holm or bh.")] = "holm",
     show: Annotated[
-        str | None, typer.Option(help="Also show where the concepts are in this text or picture.")
+        str | None, typer.Option(help="Also show where the concepts are in this text or image.")
     ] = None,
     out: Annotated[
         list[Path] | None,
@@ -70,7 +70,7 @@ def concepts(
         return
     if data is None or not target or not concept:
         raise PisteError(
-            "Examples of a class, the class and at least one concept are wanted: give --data, "
+            "Expected examples of a class, the class and at least one concept: give --data, "
             "--target and --concept (--list shows the shipped ones)."
         )
     for path in out or []:
@@ -133,15 +133,15 @@ def _writer(report: Any, maps: list[Any]) -> Callable[[Path], None]:
 def _list(as_json: bool) -> None:
     from piste.concepts import sentences, shipped
 
-    texts, pictures = shipped("texts"), shipped("pictures")
+    texts, images = shipped("texts"), shipped("images")
     if as_json:
-        typer.echo(json.dumps({"texts": texts, "pictures": pictures}))
+        typer.echo(json.dumps({"texts": texts, "images": images}))
         return
     table = Table(show_header=False, box=None)
     for name in texts:
         table.add_row(name, f"texts, as “{sentences(name)[0]}”")
-    for name in pictures:
-        table.add_row(name, "pictures, drawn at the size of yours")
+    for name in images:
+        table.add_row(name, "images, drawn at the size of yours")
     common.out.print(table)
 
 
@@ -152,7 +152,7 @@ def _named(given: list[str]) -> dict[str, str]:
         name, sign, source = one.partition("=")
         if not name or (sign and not source):
             raise PisteError(
-                f"--concept {one!r} is wrong: name=FILE, name=FOLDER or a shipped name is wanted."
+                f"--concept: expected name=FILE, name=FOLDER or a shipped name, got {one!r}."
             )
         if name in found:
             raise PisteError(f"The concept {name!r} was given twice.")
@@ -165,7 +165,7 @@ def _numbers(text: str | None) -> list[int] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise PisteError(f"--layers {text!r} is wrong: numbers with commas are wanted, as 1,2.")
+        raise PisteError(f"--layers: expected numbers with commas, such as 1,2, got {text!r}.")
     return [int(part) for part in parts]
 
 
@@ -190,7 +190,7 @@ def _examples(
 
     if not data.exists():
         raise PisteError(f"There is no file or folder {str(data)!r}.")
-    if classifier.reads == "pictures" or not is_table(data):
+    if classifier.reads == "images" or not is_table(data):
         return dict.fromkeys(targets, from_disk(data, classifier.reads)[:most])
     rows = read_data(data, text=text_column, label=label_column, split=split, seed=seed)
     if all(row.label is None for row in rows):

@@ -86,7 +86,7 @@ def corpus(
         _tell_estimate(library.estimate(input, model, **shared), as_json)
         return
     if engine not in ("local", "ray"):
-        raise PisteError(f"--engine {engine!r} is wrong: local or ray is wanted.")
+        raise PisteError(f"--engine: expected local or ray, got {engine!r}.")
     start = time.perf_counter()
     counts = library.run(
         input,

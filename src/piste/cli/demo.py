@@ -25,10 +25,10 @@ DEMO_CLOTHES = "dress"
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where pages and pictures go.")] = Path("piste-demo"),
+    folder: Annotated[Path, typer.Option(help="Where pages and figures go.")] = Path("piste-demo"),
     model: common.Model = "piste:reviews",
 ) -> None:
-    """Explain a few reviews and a picture, in the terminal, as pages and as pictures."""
+    """Explain a few reviews and an image, in the terminal, as pages and as figures."""
     from piste.zoo.clothes import draw_clothes
 
     make_folder(folder)
@@ -48,9 +48,9 @@ def demo(
         explanation.to_html(page)
         written.append(page)
         for kind in kinds:
-            picture = folder / f"{name}-{kind}.png"
-            explanation.plot(kind, picture)
-            written.append(picture)
+            image = folder / f"{name}-{kind}.png"
+            explanation.plot(kind, image)
+            written.append(image)
     common.out.print(f"{len(written)} files are in {folder.resolve()}:", highlight=False)
     for path in written:
         common.out.print(f"  {path}", highlight=False)

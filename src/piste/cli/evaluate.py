@@ -40,12 +40,12 @@ class DataOptions:
     ] = None
     image_column: Annotated[
         str | None,
-        typer.Option(help="The column with pictures (bytes or file names), instead of texts."),
+        typer.Option(help="The column with images (bytes or file names), instead of texts."),
     ] = None
     rationale_column: Annotated[
         str | None,
         typer.Option(
-            help="What people marked: 0/1 per word, [start, end] spans, or a picture's mask."
+            help="What people marked: 0/1 per word, [start, end] spans, or an image's mask."
         ),
     ] = None
     words_column: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from piste.cli import common
-from piste.cli.inputs import Given
+from piste.cli.inputs import InputArguments
 
 
 def explain(
@@ -48,11 +48,11 @@ def explain(
     ] = None,
     as_json: common.AsJson = False,
     html: common.Page = None,
-    plot: common.Picture = None,
+    plot: common.Plot = None,
     out: common.Out = None,
 ) -> None:
-    """Explain one decision: which words, or parts of a picture, speak for it, and how much."""
-    given = Given(text, file, image, pair)
+    """Explain one decision: which words, or parts of an image, speak for it, and how much."""
+    given = InputArguments(text, file, image, pair)
     outs = common.check_outs(out, tables=True)
     piste = common.start()
     options: dict[str, Any] = {"form": form, "sampler": sampler, "solver": solver}
@@ -100,11 +100,11 @@ def compare(
     removal: common.Removal = "delete",
     as_json: common.AsJson = False,
     html: common.Page = None,
-    plot: common.Picture = None,
+    plot: common.Plot = None,
     out: common.Out = None,
 ) -> None:
     """Explain one decision by several methods, side by side, and say how faithful each is."""
-    given = Given(text, file, image, pair)
+    given = InputArguments(text, file, image, pair)
     outs = common.check_outs(out, tables=False)
     piste = common.start()
     how: dict[str, Any] = {"units": units, "long": long, "removal": removal}

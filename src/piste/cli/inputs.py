@@ -1,4 +1,4 @@
-"""What a command explains: a text or a picture, as an argument, from a file or standard input."""
+"""What a command explains: a text or an image, as an argument, from a file or standard input."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from piste.classifiers import Classifier
     from piste.subject import Input
 
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-"""Suffixes by which an argument is known as a picture's path."""
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+"""Suffixes by which an argument is known as an image's path."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """What came on the command line; exactly one of the first three, checked before any work."""
+class InputArguments:
+    """What the command line gave; exactly one of the first three, checked before any work."""
 
     text: str | None
     file: Path | None
@@ -29,7 +29,7 @@ class Given:
     def __post_init__(self) -> None:
         if sum(one is not None for one in (self.text, self.file, self.image)) != 1:
             raise PisteError(
-                "Give either a text, the path of a picture, - for standard input, --file or "
+                "Give either a text, the path of an image, - for standard input, --file or "
                 "--image with a path."
             )
         for path in (self.file, self.image, self._named):
@@ -38,39 +38,39 @@ class Given:
 
     @property
     def _named(self) -> Path | None:
-        """The argument as a picture's path, if it is one; a sentence may end in .png, too."""
-        if self.text is None or Path(self.text).suffix.lower() not in PICTURES:
+        """The argument as an image's path, if it is one; a sentence may end in .png, too."""
+        if self.text is None or Path(self.text).suffix.lower() not in IMAGES:
             return None
         path = Path(self.text).expanduser()
         return path if _is_file(path) or len(self.text.split()) == 1 else None
 
     def read(self, classifier: Classifier) -> Input:
         """The input in the form the classifier reads, or a refusal that says what it reads."""
-        if classifier.reads == "pictures":
-            return self._picture(classifier.name)
-        picture = self.image or self._named
-        if picture is not None:
+        if classifier.reads == "images":
+            return self._image(classifier.name)
+        image = self.image or self._named
+        if image is not None:
             raise PisteError(
-                f"{classifier.name!r} reads texts, but the picture {str(picture)!r} came: give "
-                "--model a model that reads pictures."
+                f"Expected a text for {classifier.name!r}, got the image {str(image)!r}: give "
+                "--model a model that reads images."
             )
         text = _text(self.text, self.file)
         return text if self.pair is None else (text, self.pair)
 
-    def _picture(self, name: str) -> Input:
-        from piste.image import Picture
+    def _image(self, name: str) -> Input:
+        from piste.image import ImageInput
 
         if self.pair is not None:
-            raise PisteError(f"{name!r} reads pictures one by one: leave --pair out.")
+            raise PisteError(f"{name!r} reads images one by one: leave --pair out.")
         if self.text == "-":
-            return Picture.of(sys.stdin.buffer.read())
+            return ImageInput.of(sys.stdin.buffer.read())
         path = self.image or self.file or Path(self.text or "").expanduser()
         if not _is_file(path):
             raise PisteError(
-                f"{name!r} reads pictures, but {shorten(self.text)} is no file: give the path of a "
-                "picture, or --model a model that reads texts."
+                f"Expected an image for {name!r}, got {shorten(self.text)}, which is no file: give "
+                "the path of an image, or --model a model that reads texts."
             )
-        return Picture.of(path)
+        return ImageInput.of(path)
 
 
 def _is_file(path: Path) -> bool:

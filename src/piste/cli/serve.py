@@ -40,12 +40,12 @@ def serve(
     seconds: Annotated[float, typer.Option(help="How long one explanation may take.")] = 120.0,
     runtime: common.Runtime = "torch",
 ) -> None:
-    """Open a web page to type texts, drop pictures, remove words and compare methods."""
+    """Open a web page to type texts, drop images, remove words and compare methods."""
     from piste.errors import PisteError, need
 
     need("fastapi", "serve", "`piste serve`")
     if not 0 < seconds < float("inf"):
-        raise PisteError(f"--seconds {seconds} is wrong: a number above 0 is wanted.")
+        raise PisteError(f"--seconds: expected a number above 0, got {seconds}.")
     common.start()
     from piste.serve import Limits
     from piste.serve.launcher import serve as start

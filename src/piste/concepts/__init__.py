@@ -1,4 +1,4 @@
-"""Concepts: which ideas, told by examples, a class reacts to, and where in an input.
+"""Concepts: which ideas, defined by examples, a class reacts to, and where in an input.
 
 >>> import piste
 >>> report = piste.concepts.score(

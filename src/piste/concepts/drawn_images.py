@@ -1,6 +1,6 @@
-"""Colours and textures as concepts: pictures that are drawn when they are wanted.
+"""Colours and textures as concepts: images that are drawn on demand.
 
-Every picture differs in what is not its concept: shade, place, angle, scale, and for textures the
+Every image differs in what is not its concept: shade, place, angle, scale, and for textures the
 two colours, so that a vector can only learn what they share.
 """
 
@@ -12,34 +12,36 @@ import numpy as np
 from matplotlib.colors import hsv_to_rgb
 
 from piste.errors import PisteError
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.types import Floats
 
 HUES: Mapping[str, float] = {"red": 0.0, "yellow": 0.15, "green": 0.34, "blue": 0.62}
 CONTROL = "blotched"
-"""Pictures of soft blotches in any colours: what a single concept is told from."""
+"""Images of soft blotches in any colours: what a single concept is told from."""
 _COUNT = 60
 _NOISE = 0.02
 _SEEN = 5
 """Pixels a repetition must have to be seen."""
 
 
-def draw(name: str, size: tuple[int, int], *, count: int = _COUNT, seed: int = 0) -> list[Picture]:
-    """Pictures of a concept, ``size`` (width, height) in pixels; the same seed draws the same.
+def draw(
+    name: str, size: tuple[int, int], *, count: int = _COUNT, seed: int = 0
+) -> list[ImageInput]:
+    """Images of a concept, ``size`` (width, height) in pixels; the same seed draws the same.
 
     >>> stripes = draw("striped", (32, 24), count=2)
     >>> stripes[0].pixels.shape, stripes[0] == draw("striped", (32, 24), count=1)[0]
     ((24, 32, 3), True)
     """
     if name not in NAMES:
-        raise PisteError(f"There is no picture concept {name!r}: there are {', '.join(NAMES)}.")
+        raise PisteError(f"There is no image concept {name!r}: there are {', '.join(NAMES)}.")
     found = []
     for number in range(count):
         rng = np.random.default_rng([seed, list(NAMES).index(name), number])
         shown = NAMES[name](_coordinates(size, rng), rng)
         shown = np.clip(shown + rng.normal(0, _NOISE, shown.shape), 0, 1)
         pixels = np.round(255 * shown).astype(np.uint8)
-        found.append(Picture(pixels, f"{name} {number}"))
+        found.append(ImageInput(pixels, f"{name} {number}"))
     return found
 
 

@@ -13,27 +13,27 @@ from piste.concepts import drawn_images
 from piste.data.examples import read_data
 from piste.data.tables import is_table
 from piste.errors import PisteError, shorten
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import LongChoice, Subject
 
-Reads: TypeAlias = Literal["texts", "pictures"]
+Reads: TypeAlias = Literal["texts", "images"]
 Source: TypeAlias = "str | Path | Sequence[Any]"
-"""A shipped name, a file of texts, a folder of pictures, or the examples themselves."""
+"""A shipped name, a file of texts, a folder of images, or the examples themselves."""
 
 LEAST = 10
 """Fewer examples than this can't be fitted to and held out."""
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
-CONTROLS: Mapping[Reads, str] = {"texts": "everyday", "pictures": drawn_images.CONTROL}
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
+CONTROLS: Mapping[Reads, str] = {"texts": "everyday", "images": drawn_images.CONTROL}
 """Shipped sets that a single concept is told from."""
 
 
 def shipped(reads: Reads) -> tuple[str, ...]:
     """The names of the concepts that come with the package.
 
-    >>> "praise" in shipped("texts"), "striped" in shipped("pictures")
+    >>> "praise" in shipped("texts"), "striped" in shipped("images")
     (True, True)
     """
-    if reads == "pictures":
+    if reads == "images":
         return tuple(drawn_images.NAMES)
     files = (resources.files(__package__) / "words").iterdir()
     return tuple(sorted(file.name.removesuffix(".txt") for file in files))
@@ -56,7 +56,7 @@ def sentences(name: str) -> list[str]:
 def examples_of(
     source: Source, reads: Reads, size: Callable[[], tuple[int, int]], *, seed: int = 0
 ) -> list[Any]:
-    """The examples a source stands for; ``size`` tells how large pictures should be drawn."""
+    """The examples a source stands for; ``size`` tells how large images should be drawn."""
     if isinstance(source, (str, Path)):
         path = Path(source).expanduser()
         if path.exists():
@@ -68,23 +68,23 @@ def examples_of(
                 if reads == "texts"
                 else list(drawn_images.draw(name, size(), seed=seed))
             )
-        wanted = "a file of texts" if reads == "texts" else "a folder of pictures"
+        kind = "a file of texts" if reads == "texts" else "a folder of images"
         raise PisteError(
-            f"{str(source)!r} is neither {wanted} nor a concept that is shipped: there are "
-            f"{', '.join(shipped(reads))}."
+            f"Expected {kind} or one of the shipped concepts {', '.join(shipped(reads))}, got "
+            f"{str(source)!r}."
         )
     if not isinstance(source, Iterable) or isinstance(source, Mapping):
         raise PisteError(
-            f"A list of examples is wanted, or a file, a folder or a shipped name, but "
-            f"{shorten(source)} of type {type(source).__name__} came."
+            f"Expected a list of examples, a file, a folder or a shipped name, got "
+            f"{shorten(source)} of type {type(source).__name__}."
         )
     return list(source)
 
 
 def from_disk(path: Path, reads: Reads) -> list[Any]:
-    """The texts of a file or of a folder of tables, or the paths of the pictures in a folder."""
-    if reads == "pictures":
-        return _pictures_in(path)
+    """The texts of a file or of a folder of tables, or the paths of the images in a folder."""
+    if reads == "images":
+        return _images_in(path)
     if is_table(path):
         return [example.input for example in read_data(path, shuffle=False)]
     try:
@@ -99,16 +99,16 @@ def from_disk(path: Path, reads: Reads) -> list[Any]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _pictures_in(path: Path) -> list[Any]:
-    """Pictures are opened one by one later: here are their paths."""
+def _images_in(path: Path) -> list[Any]:
+    """Images are opened one by one later: here are their paths."""
     if not path.is_dir():
         raise PisteError(
-            f"{str(path)!r} is a file, and the model reads pictures: give a folder of them."
+            f"{str(path)!r} is a file, and the model reads images: give a folder of them."
         )
-    found = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    found = sorted(file for file in path.rglob("*") if file.suffix.lower() in IMAGES)
     if not found:
         raise PisteError(
-            f"The folder {str(path)!r} holds no pictures: {', '.join(PICTURES)} are looked for."
+            f"The folder {str(path)!r} holds no images: {', '.join(IMAGES)} are looked for."
         )
     return found
 
@@ -128,7 +128,7 @@ def bind(
         try:
             subject = classifier.subject(given, long=long)
         except PisteError as problem:
-            named = f" ({given.name})" if isinstance(given, Picture) else ""
+            named = f" ({given.name})" if isinstance(given, ImageInput) else ""
             raise PisteError(f"{title}, example {number}{named}: {problem}") from problem
         if not subject.fits:
             raise PisteError(
@@ -148,14 +148,11 @@ def distinct(inputs: Sequence[Any]) -> list[Any]:
     """
     first: dict[Any, Any] = {}
     for one in inputs:
-        first.setdefault(one if isinstance(one, (str, tuple, Path, Picture)) else id(one), one)
+        first.setdefault(one if isinstance(one, (str, tuple, Path, ImageInput)) else id(one), one)
     return list(first.values())
 
 
 def check_count(name: str, inputs: Sequence[Any], least: int = LEAST) -> None:
     """Refuse sets that are too small to say anything."""
     if len(inputs) < least:
-        raise PisteError(
-            f"{name} has {len(inputs)} example{'s' if len(inputs) != 1 else ''}: at least {least} "
-            "are wanted."
-        )
+        raise PisteError(f"{name}: expected at least {least} examples, got {len(inputs)}.")

@@ -1,4 +1,4 @@
-"""Where in one input a class reacts to a concept: words of a text, patches of a picture."""
+"""Where in one input a class reacts to a concept: words of a text, patches of an image."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ConceptMap:
         return [(self.units[place].text, float(scores[place])) for place in order]
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Heat maps over a picture, or a table of words and concepts."""
+        """Heat maps over an image, or a table of words and concepts."""
         return VIEWS["concept_map_plot"](self, path)
 
     def __rich__(self) -> RenderableType:
@@ -106,7 +106,7 @@ def locate(
         report.select(concept=name)  # refuses what isn't there
     goal = _goal(report, target)
     chosen = _layer(report, layer)
-    if units is None and loaded.reads == "pictures":
+    if units is None and loaded.reads == "images":
         units = "patches"
     subject = loaded.subject(input, units=units, long="truncate")
     reader = StateReader(loaded, [report.goals[goal]])

@@ -20,7 +20,7 @@ from piste.concepts.examples import (
     shipped,
 )
 from piste.errors import PisteError, shorten
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.target import Target, resolve
 
 TargetClass: TypeAlias = int | str
@@ -89,11 +89,11 @@ def read_classes(
 def goal_of(classifier: Classifier, choice: TargetClass, number: Number) -> Target:
     """The number of a class that is differentiated; a class that isn't there is refused."""
     if not isinstance(choice, (str, int, np.integer)) or isinstance(choice, bool):
-        raise PisteError(f"A class by name or number is wanted, but {shorten(choice)} came.")
+        raise PisteError(f"Expected a class by name or number, got {shorten(choice)}.")
     labels = classifier.labels
     found = resolve(choice, np.zeros(len(labels)), labels, classifier.kind)
     if len(found.indices) != 1:
-        raise PisteError(f"One class is wanted, but {choice!r} came: name it alone.")
+        raise PisteError(f"Expected one class, got {choice!r}: name it alone.")
     if number == "log-odds":
         return found
     index = found.indices[0]
@@ -102,16 +102,16 @@ def goal_of(classifier: Classifier, choice: TargetClass, number: Number) -> Targ
 
 def _no_size() -> tuple[int, int]:
     raise PisteError(
-        "The data must be real pictures: shipped ones are drawn at the size of the data."
+        "The data must be real images: shipped ones are drawn at the size of the data."
     )
 
 
-def seen_size(classifier: Classifier, input: Any) -> Size:
-    """How large the model sees a picture, found out when it is asked for."""
+def input_size(classifier: Classifier, input: Any) -> Size:
+    """How large the model sees an image, found out when it is asked for."""
 
     def size() -> tuple[int, int]:
         seen = classifier.subject(input).input
-        assert isinstance(seen, Picture)
+        assert isinstance(seen, ImageInput)
         return seen.width, seen.height
 
     return size
@@ -133,7 +133,7 @@ def read_sets(
     found = {}
     for name, source in concepts.items():
         if not isinstance(name, str) or not name.strip():
-            raise PisteError(f"A concept needs a name, but {shorten(name)} came.")
+            raise PisteError(f"Expected a name of a concept, got {shorten(name)}.")
         every = examples_of(source, classifier.reads, size, seed=seed)
         found[name] = _checked(f"The concept {name!r}", every, repeated)
     return found
@@ -181,7 +181,7 @@ def read_layers(layers: Sequence[int] | None, depth: int) -> list[int]:
         few = min(depth, _FEW_LAYERS)
         return [round(depth * (place + 1) / few) for place in range(few)]
     if isinstance(layers, (str, int)) or not len(layers):
-        raise PisteError(f"layers={layers!r} is wrong: a list of numbers is wanted, as [1, 2].")
+        raise PisteError(f"layers: expected a list of numbers, such as [1, 2], got {layers!r}.")
     for layer in layers:
         whole = isinstance(layer, (int, np.integer)) and not isinstance(layer, bool)
         if not whole or not 0 <= layer <= depth:

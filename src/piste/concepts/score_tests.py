@@ -17,11 +17,16 @@ from piste.concepts.statistics import (
     two_way_interval,
     welch,
 )
-from piste.concepts.vector_fitting import Fitted
+from piste.concepts.vector_fitting import FittedVectors
 
 
 def tested_scores(
-    of: ClassExamples, layer: int, kind: Kind, found: Sensitivities, fitted: Fitted, seed: int
+    of: ClassExamples,
+    layer: int,
+    kind: Kind,
+    found: Sensitivities,
+    fitted: FittedVectors,
+    seed: int,
 ) -> Iterator[ConceptScore]:
     """Every concept's score against those of the random sets; not corrected yet."""
     random_means = found.random.mean(axis=(1, 2))

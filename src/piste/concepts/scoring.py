@@ -21,18 +21,18 @@ from piste.concepts.request import (
     Data,
     Number,
     TargetClass,
+    input_size,
     read_classes,
     read_layers,
     read_negatives,
     read_sets,
-    seen_size,
 )
 from piste.concepts.score_tests import correct_scores, tested_scores
 from piste.concepts.sensitivity import KINDS, measure
 from piste.concepts.state_shifts import EXAMPLES, move, reach
 from piste.concepts.states import StateReader
 from piste.concepts.statistics import CORRECTIONS, Correction
-from piste.concepts.vector_fitting import SPACES, Draws, Fitted, Space, collect, fit_all
+from piste.concepts.vector_fitting import SPACES, Draws, FittedVectors, Space, collect, fit_all
 from piste.engine import Progress, ProgressOption
 from piste.errors import PisteError, need
 from piste.validation import check_count, choose
@@ -40,7 +40,7 @@ from piste.validation import check_count, choose
 _NEGATIVES = "The set of negatives"
 
 
-class _Looking(Progress):
+class _ConceptProgress(Progress):
     title = "looking inside"
 
 
@@ -64,7 +64,7 @@ def score(
 
     ``data`` are examples of the class ``target``; for several classes give a mapping from each
     to its examples. ``concepts`` are names with examples (a list, a file of texts, a folder of
-    pictures), or just names of shipped ones. In every repeat a vector u is fitted that tells the
+    images), or just names of shipped ones. In every repeat a vector u is fitted that tells the
     states of a concept's examples from as many of ``negatives`` (None: of the other concepts; a
     single one is told from a shipped set of everyday sentences or of blotches). The score is
 
@@ -95,7 +95,7 @@ def score(
     need("sklearn", "concepts", "Concept activation vectors")
     options = _Options(repeats, tokens, number, correction, long, seed)
     task = _prepare(_white_box(classifier), data, concepts, target, negatives, layers, options)
-    with _Looking(progress) as shown:
+    with _ConceptProgress(progress) as shown:
         _plan(task, shown)
         vectors = _fit(task, shown)
         scores = [
@@ -159,11 +159,11 @@ class _Task:
 class _Vectors:
     """The vectors of every layer, and how far states are moved along them."""
 
-    fitted: Sequence[Mapping[Space, Fitted]]
+    fitted: Sequence[Mapping[Space, FittedVectors]]
     reaches: Sequence[float]
 
     @property
-    def tokens(self) -> list[Fitted]:
+    def tokens(self) -> list[FittedVectors]:
         return [spaces["tokens"] for spaces in self.fitted]
 
 
@@ -180,7 +180,7 @@ def _prepare(
     repeated: Counter[str] = Counter()
     classes = read_classes(classifier, data, target, options.number, repeated)
     first = classes[0]
-    size = seen_size(classifier, first.inputs[0])
+    size = input_size(classifier, first.inputs[0])
     sets = read_sets(classifier, concepts, size, options.seed, repeated)
     against = read_negatives(classifier, negatives, sets, size, options.seed, repeated)
     reader = StateReader(classifier, [first.goal])
@@ -222,7 +222,7 @@ def _fit(task: _Task, shown: Progress) -> _Vectors:
         )
         for place, (title, inputs) in enumerate(task.titled_sets.items())
     ]
-    fitted: list[Mapping[Space, Fitted]] = [
+    fitted: list[Mapping[Space, FittedVectors]] = [
         {
             space: fit_all([one[place][space] for one in held], task.draws, shown.advance)
             for space in SPACES
@@ -287,7 +287,7 @@ def _report(
 
 def _white_box(classifier: Any) -> Classifier:
     loaded = load(classifier)
-    if type(loaded).inside is Classifier.inside:
+    if type(loaded).gradient_access is Classifier.gradient_access:
         raise PisteError(
             f"{loaded.name!r} only gives answers, and concepts are looked for inside a model: load "
             "the model itself."

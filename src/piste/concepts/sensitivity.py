@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import torch
 
-from piste.concepts.states import Seen, StateReader
-from piste.concepts.vector_fitting import Fitted, Space
+from piste.concepts.states import StateBatch, StateReader
+from piste.concepts.vector_fitting import FittedVectors, Space
 from piste.subject import Subject
 from piste.types import Floats
 
@@ -46,7 +46,7 @@ def measure(
     reader: StateReader,
     subjects: Iterable[Subject],
     layers: Sequence[int],
-    fitted: Sequence[Mapping[Space, Fitted]],
+    fitted: Sequence[Mapping[Space, FittedVectors]],
     done: Callable[[int], None],
 ) -> list[list[dict[Kind, Sensitivities]]]:
     """By goal and layer: how the goal changes when an input's states move along each vector.
@@ -80,7 +80,7 @@ def measure(
 
 
 def _along(
-    seen: Seen, place: int, slope: torch.Tensor, stacks: Mapping[Space, torch.Tensor]
+    seen: StateBatch, place: int, slope: torch.Tensor, stacks: Mapping[Space, torch.Tensor]
 ) -> dict[Kind, Floats]:
     """Rows × vectors for every kind: sums over tokens come first, which is the same and cheaper."""
     sums: dict[Kind, torch.Tensor] = {
@@ -97,13 +97,13 @@ def _along(
     }
 
 
-def _stack(fitted: Fitted) -> torch.Tensor:
+def _stack(fitted: FittedVectors) -> torch.Tensor:
     random = fitted.random.reshape(-1, fitted.random.shape[-1])
     every = np.concatenate([*fitted.concepts.values(), random])
     return torch.from_numpy(every.astype(np.float32))
 
 
-def _unstack(numbers: Floats, fitted: Fitted) -> Sensitivities:
+def _unstack(numbers: Floats, fitted: FittedVectors) -> Sensitivities:
     concepts, start = {}, 0
     for name, directions in fitted.concepts.items():
         concepts[name] = numbers[start : start + len(directions)]

@@ -16,7 +16,7 @@ import torch
 
 from piste.concepts.sensitivity import Sensitivities
 from piste.concepts.states import TOKENS, Row, StateReader
-from piste.concepts.vector_fitting import Fitted
+from piste.concepts.vector_fitting import FittedVectors
 from piste.concepts.vectors import Rows
 from piste.subject import Subject
 from piste.types import Floats
@@ -29,7 +29,7 @@ _SETS = 20
 """Random sets, at most."""
 
 
-def reach(sets: Sequence[Rows], fitted: Fitted) -> float:
+def reach(sets: Sequence[Rows], fitted: FittedVectors) -> float:
     """How far states are moved in a layer; ``sets`` are the concepts, then the negatives.
 
     The clearest token of a concept's example lies D beyond the tokens of the others, along the
@@ -52,7 +52,7 @@ def move(
     reader: StateReader,
     subjects: Iterable[Subject],
     layers: Sequence[int],
-    fitted: Sequence[Fitted],
+    fitted: Sequence[FittedVectors],
     reaches: Sequence[float],
     done: Callable[[int], None],
 ) -> list[list[Sensitivities]] | None:
@@ -104,7 +104,7 @@ def _effects(
 
 
 def _carriers(reader: StateReader, rows: Sequence[Row]) -> dict[int, torch.nn.Module]:
-    """The modules that hand on the states, by layer, as far as they are found."""
+    """The modules that pass the states on, by layer, as far as they are found."""
     handed: list[tuple[torch.nn.Module, torch.Tensor]] = []
 
     def look(module: torch.nn.Module, args: Any, output: Any) -> None:
@@ -146,7 +146,7 @@ def _shifted(module: torch.nn.Module, step: torch.Tensor) -> Iterator[None]:
         hook.remove()
 
 
-def _few(fitted: Fitted) -> Floats:
+def _few(fitted: FittedVectors) -> Floats:
     """All vectors that states are moved along, concepts first.
 
     Means of vectors of length 1, not drawn out again: what they do not agree on is no direction.
@@ -159,7 +159,7 @@ def _few(fitted: Fitted) -> Floats:
     return np.stack([*parts, *fitted.random[:_SETS].mean(axis=1)])
 
 
-def _unstack(numbers: Floats, fitted: Fitted) -> Sensitivities:
+def _unstack(numbers: Floats, fitted: FittedVectors) -> Sensitivities:
     found: dict[str, Floats] = {}
     start = 0
     for name, directions in fitted.concepts.items():

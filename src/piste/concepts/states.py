@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from piste.classifier import Classifier
-from piste.classifiers.introspection.attention_capture import Watch
+from piste.classifiers.introspection.attention_capture import AttentionCapture
 from piste.classifiers.text.batching import unused_id
 from piste.errors import PisteError
 from piste.subject import Subject
@@ -28,7 +28,7 @@ _READS = 1e-6
 
 
 @dataclass(frozen=True)
-class Seen:
+class StateBatch:
     """Inputs of one shape, seen in one pass; what has layers has them in the order asked for."""
 
     numbers: tuple[int, ...]
@@ -66,7 +66,7 @@ class Row:
 class StateReader:
     """Reads the states of inputs, in a twin of the model that shares its weights.
 
-    ``goals`` are the numbers whose gradients are wanted, one per input each.
+    ``goals`` are the numbers whose gradients are needed, one per input each.
 
     >>> import piste
     >>> clf = piste.load("piste:reviews")
@@ -106,16 +106,16 @@ class StateReader:
 
     def read(
         self, subjects: Iterable[Subject], layers: Sequence[int], *, gradients: bool = True
-    ) -> Iterator[Seen]:
+    ) -> Iterator[StateBatch]:
         """Pass every input through the model, those of one shape together.
 
-        Inputs are taken one by one, so that many pictures need not be held at once.
+        Inputs are taken one by one, so that many images need not be held at once.
         """
         for rows in self.batches(subjects):
-            yield self._look(rows, layers, gradients)
+            yield self._read_states(rows, layers, gradients)
 
     def batches(self, subjects: Iterable[Subject]) -> Iterator[list[Row]]:
-        """Inputs of one shape together, numbered as they came."""
+        """Inputs of one shape together, numbered in the given order."""
         waiting: dict[tuple[Any, ...], list[Row]] = {}
         for number, subject in enumerate(subjects):
             row = self._row(number, subject)
@@ -133,17 +133,19 @@ class StateReader:
 
     def _row(self, number: int, subject: Subject) -> Row:
         if self._twin is None:
-            inside = self.classifier.inside(subject, self.goals[0])
+            inside = self.classifier.gradient_access(subject, self.goals[0])
             self._twin, self._options = inside.twin, inside.options
         units: Ints | None = getattr(subject, "token_units", None)
         if units is None or not subject.fits:  # looking inside says what is wrong, or what else
-            units = self.classifier.inside(subject, self.goals[0]).token_units
+            units = self.classifier.gradient_access(subject, self.goals[0]).token_units
         return Row(number, self.classifier.tensors(subject), units)
 
-    def _look(self, rows: Sequence[Row], layers: Sequence[int], gradients: bool) -> Seen:
+    def _read_states(
+        self, rows: Sequence[Row], layers: Sequence[int], gradients: bool
+    ) -> StateBatch:
         tokens = len(rows[0].token_units)
         with torch.inference_mode(False), torch.enable_grad():
-            with Watch(tokens) as watch:
+            with AttentionCapture(tokens) as capture:
                 output = self.run(rows)
             every = self._states(output, tokens)
             numbers = [goal.of_tensor(output.logits).sum() for goal in self.goals]
@@ -155,10 +157,10 @@ class StateReader:
                 for place, number in enumerate(numbers):
                     more = place + 1 < len(numbers)
                     slopes.append(self._slopes(number, chosen, retain=more))
-        met = [one.weights for one in watch.attentions()]
+        met = [one.weights for one in capture.attentions()]
         sizes = last.abs().amax(dim=-1)
         readers = sizes > _READS * sizes.amax(dim=1, keepdim=True)
-        return Seen(
+        return StateBatch(
             numbers=tuple(row.number for row in rows),
             states=tuple(state.detach().float() for state in chosen),
             attention=_attention(met, readers, layers, len(every) - 1),

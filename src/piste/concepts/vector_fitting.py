@@ -29,7 +29,7 @@ States: TypeAlias = Mapping[Space, Rows]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedVectors:
     """All vectors of one layer and space, and how they tell held-out examples apart."""
 
     concepts: Mapping[str, Floats]
@@ -145,7 +145,7 @@ class Draws:
         return len(self.names) * self.repeats + self.sets * RANDOM_FITS
 
 
-def fit_all(sets: Sequence[Rows], draws: Draws, done: Callable[[int], None]) -> Fitted:
+def fit_all(sets: Sequence[Rows], draws: Draws, done: Callable[[int], None]) -> FittedVectors:
     """All vectors of one layer and space; ``sets`` are the concepts, then the negatives."""
     rows = Rows.joined(sets)
     directions, accuracies = {}, {}
@@ -160,4 +160,4 @@ def fit_all(sets: Sequence[Rows], draws: Draws, done: Callable[[int], None]) -> 
         random.append(np.stack([vector.direction for vector in found]))
         random_accuracies.append(np.mean([vector.accuracy for vector in found]))
         done(len(found))
-    return Fitted(directions, accuracies, np.stack(random), np.array(random_accuracies))
+    return FittedVectors(directions, accuracies, np.stack(random), np.array(random_accuracies))

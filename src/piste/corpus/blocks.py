@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from piste.corpus.documents import Block, Document, Refused
+from piste.corpus.documents import Block, Document, RefusedDocument
 from piste.data import storage
 from piste.errors import PisteError, need
 from piste.explanation import Explanation
@@ -53,7 +53,7 @@ class Part:
     number: int
     documents: bytes
     units: bytes
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedDocument, ...]
     rows: int
     calls: int
 
@@ -67,7 +67,7 @@ class Part:
 def make_part(
     block: Block,
     explained: Sequence[tuple[Document, Explanation]],
-    refused: Sequence[Refused],
+    refused: Sequence[RefusedDocument],
     kept: Sequence[str],
 ) -> Part:
     """The tables of a block; without an explanation there is none of units.

@@ -49,7 +49,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedDocument:
     """A row that is no document."""
 
     number: int
@@ -67,7 +67,7 @@ class Block:
 
     number: int
     documents: tuple[Document, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedDocument, ...]
 
     def __len__(self) -> int:
         return len(self.documents) + len(self.refused)
@@ -88,20 +88,20 @@ def blocks(rows: Iterable[TableRow], columns: Columns, size: int) -> Iterator[Bl
     while some := list(islice(numbered, size)):
         checked = [check(place, row, columns) for place, row in some]
         documents = tuple(one for one in checked if isinstance(one, Document))
-        refused = tuple(one for one in checked if isinstance(one, Refused))
+        refused = tuple(one for one in checked if isinstance(one, RefusedDocument))
         yield Block(number, documents, refused)
         number += 1
 
 
-def check(number: int, row: TableRow, columns: Columns) -> Document | Refused:
+def check(number: int, row: TableRow, columns: Columns) -> Document | RefusedDocument:
     """The document in a row, or why there is none."""
     if row.problem:
-        return Refused(number, row.source, row.problem)
+        return RefusedDocument(number, row.source, row.problem)
     try:
         text = _text(row.cells, columns.text)
         pair = None if columns.pair is None else _text(row.cells, columns.pair)
     except PisteError as problem:
-        return Refused(number, row.source, str(problem))
+        return RefusedDocument(number, row.source, str(problem))
     own = None if columns.id is None else row.cells.get(columns.id)
     kept = {name: row.cells.get(name) for name in columns.keep}
     return Document(number, row.source, text, pair, None if own is None else str(own), kept)

@@ -1,4 +1,4 @@
-"""What a corpus run is to do, in a form that another process can be handed."""
+"""What a corpus run is to do, in a form that can be passed to another process."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from piste.classifiers import Classifier, load
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
-from piste.corpus.documents import Block, Columns, Document, Refused, blocks, check_kept
+from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
-from piste.engine.batching import hold_pace
-from piste.engine.memory import give_back
+from piste.engine.batching import fix_batch_sizer
+from piste.engine.memory import release_memory
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.methods import make
@@ -68,7 +68,7 @@ class Plan:
     def load(self) -> Classifier:
         """The classifier, with batches that are always the same."""
         classifier = load(self.model, runtime=self.runtime)
-        hold_pace(classifier)
+        fix_batch_sizer(classifier)
         return classifier
 
     def manifest(self, classifier: Classifier, files: Sequence[TableFile]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def explain_block(plan: Plan, classifier: Classifier, block: Block) -> Part:
     refused = sorted((*block.refused, *failed), key=lambda one: one.number)
     part = make_part(block, explained, refused, plan.columns.keep)
     del explained
-    give_back()
+    release_memory()
     return part
 
 
@@ -105,7 +105,7 @@ Explained = list[tuple[Document, Explanation]]
 
 def _explain(
     plan: Plan, classifier: Classifier, documents: Sequence[Document]
-) -> tuple[Explained, list[Refused]]:
+) -> tuple[Explained, list[RefusedDocument]]:
     """All at once; if that can't be, without those that can't be read, or one after the other."""
     if not documents:
         return [], []
@@ -135,7 +135,7 @@ def _together(plan: Plan, classifier: Classifier, documents: Sequence[Document])
 
 def _readable(
     plan: Plan, classifier: Classifier, documents: Sequence[Document]
-) -> tuple[list[Document], list[Refused]]:
+) -> tuple[list[Document], list[RefusedDocument]]:
     """Those the classifier can read, and why it can't read the others."""
     how = {name: plan.how[name] for name in ("units", "removal") if name in plan.how}
     long = plan.how.get("long", "error")
@@ -150,6 +150,6 @@ def _readable(
     return good, refused
 
 
-def _refusal(document: Document, problem: Exception) -> Refused:
+def _refusal(document: Document, problem: Exception) -> RefusedDocument:
     reason = str(problem).removeprefix("Input 0: ")
-    return Refused(document.number, document.source, reason)
+    return RefusedDocument(document.number, document.source, reason)

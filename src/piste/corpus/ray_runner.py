@@ -20,7 +20,7 @@ import numpy as np
 
 from piste.classifiers import Classifier
 from piste.corpus.blocks import Part
-from piste.corpus.documents import Block, Refused
+from piste.corpus.documents import Block, RefusedDocument
 from piste.corpus.plan import Plan, explain_block
 from piste.data.tables import TableFile
 from piste.errors import PisteError, need
@@ -30,7 +30,7 @@ _PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
-class OnRay:
+class RayRunner:
     """Explains blocks on the cluster at an address, or on one that it starts here."""
 
     address: str | None = None
@@ -153,7 +153,7 @@ def _packed(part: Part) -> dict[str, Any]:
 
 def _unpacked(row: dict[str, Any]) -> Part:
     lines = [json.loads(line) for line in row["errors"].decode().split("\n") if line]
-    refused = tuple(Refused(one["document"], one["source"], one["reason"]) for one in lines)
+    refused = tuple(RefusedDocument(one["document"], one["source"], one["reason"]) for one in lines)
     numbers = (int(row[name]) for name in ("rows", "calls"))
     return Part(int(row["number"]), row["documents"], row["units"], refused, *numbers)
 

@@ -72,13 +72,13 @@ def run(
     """
     plan, files, rows = _planned(input, model, columns, method, how, runtime, block)
     if engine == "ray":
-        from piste.corpus.ray_runner import OnRay
+        from piste.corpus.ray_runner import RayRunner
 
-        doer: Doer = OnRay(address, workers)
+        doer: Doer = RayRunner(address, workers)
     elif engine == "local":
         doer = _locally
     else:
-        raise PisteError(f"engine={engine!r} is wrong: 'local' or 'ray' is wanted.")
+        raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
     classifier = plan.load()
     manifest = plan.manifest(classifier, files)
     with PartStore.opened(out, manifest) as folder, _Rows(progress) as shown:

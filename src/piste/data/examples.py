@@ -25,7 +25,7 @@ from piste.data.tables import (
     table_files,
 )
 from piste.errors import PisteError, shorten
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Input
 from piste.validation import check_count
 
@@ -37,7 +37,7 @@ DataOption: TypeAlias = "str | Path | Sequence[Example] | Sequence[Input]"
 
 @dataclass(frozen=True)
 class Example:
-    """One text, a pair of texts or a picture, and what is known about it."""
+    """One text, a pair of texts or an image, and what is known about it."""
 
     id: str
     """Its number in the file or folder, counted from 0 before anything was left out."""
@@ -46,20 +46,20 @@ class Example:
     label: int | str | None = None
     rationale: Marks | Region | None = None
     split: str | None = None
-    picture: Picture | None = None
+    image: ImageInput | None = None
 
     @property
     def input(self) -> Input:
-        if self.picture is not None:
-            return self.picture
+        if self.image is not None:
+            return self.image
         return self.text if self.pair is None else (self.text, self.pair)
 
     @property
     def digest(self) -> str:
         """The same for equal examples only, to recognise them in a later run."""
         parts = [self.id, self.text, self.pair, self.label, repr(self.rationale)]
-        if self.picture is not None:
-            parts.append(self.picture.digest)
+        if self.image is not None:
+            parts.append(self.image.digest)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -89,7 +89,7 @@ def read_data(
     these the first ``examples`` of a shuffled order that depends on the seed alone: a larger
     number takes the same examples and more.
 
-    ``image`` names the column with pictures instead: their bytes, or the names of files, which are
+    ``image`` names the column with images instead: their bytes, or the names of files, which are
     looked for beside the data; the rationale then is a mask (bytes of a PNG, or rows of 0/1).
 
     >>> import tempfile
@@ -130,12 +130,12 @@ def as_examples(data: DataOption, examples: int | None, seed: int) -> list[Examp
             found.append(Example(str(number), one))
         elif isinstance(one, tuple) and len(one) == 2:
             found.append(Example(str(number), *one))
-        elif isinstance(one, Picture):
-            found.append(Example(str(number), picture=one))
+        elif isinstance(one, ImageInput):
+            found.append(Example(str(number), image=one))
         else:
             raise PisteError(
-                f"Data is a file, or a list of examples, texts, pairs or pictures, but "
-                f"{shorten(one)} of type {type(one).__name__} came."
+                f"Expected a file, or a list of examples, texts, pairs or images, got "
+                f"{shorten(one)} of type {type(one).__name__}."
             )
     if not found:
         raise PisteError("The data is empty: give at least one text.")
@@ -177,7 +177,7 @@ class _Columns:
         }
         if self.image is not None:
             region = read_region(marks, row.place)
-            return Example(picture=_picture(row, self.image), rationale=region, **known)
+            return Example(image=_image(row, self.image), rationale=region, **known)
         text = _text(row, self.text)
         pair = None if self.pair is None else _text(row, self.pair)
         rationale = None
@@ -236,9 +236,7 @@ def _suitable(
 def _check_words(words: tuple[int, int | None]) -> None:
     least, most = words
     if least < 0 or (most is not None and most < max(least, 1)):
-        raise PisteError(
-            f"words={words!r} is wrong: (least, most) with 0 ≤ least ≤ most is wanted."
-        )
+        raise PisteError(f"words: expected (least, most) with 0 ≤ least ≤ most, got {words!r}.")
 
 
 def _check(examples: object, seed: object) -> None:
@@ -266,18 +264,18 @@ def _text(row: TableRow, column: str) -> str:
     return cell
 
 
-def _picture(row: TableRow, column: str) -> Picture:
-    """A picture from its bytes, from what data sets keep of it, or from a file beside the data."""
+def _image(row: TableRow, column: str) -> ImageInput:
+    """An image from its bytes, from what data sets keep of it, or from a file beside the data."""
     cell = _cell(row, column)
     if isinstance(cell, Mapping):  # {"bytes": …, "path": …}
         cell = cell.get("bytes") or cell.get("path")
     if not isinstance(cell, (bytes, str)):
         raise PisteError(
-            f"{row.place} holds {shorten(cell)} where a picture is wanted: its bytes, or the name "
-            "of its file."
+            f"{row.place}: expected the bytes of an image, or the name of its file, got "
+            f"{shorten(cell)}."
         )
     try:
-        return Picture.of(row.file.path.parent / cell if isinstance(cell, str) else cell)
+        return ImageInput.of(row.file.path.parent / cell if isinstance(cell, str) else cell)
     except PisteError as problem:
         raise PisteError(f"{row.place}: {problem}") from problem
 

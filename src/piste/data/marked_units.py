@@ -10,7 +10,7 @@ import numpy as np
 
 from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Subject, Unit
 from piste.types import Flags
 
@@ -56,8 +56,8 @@ def rationale_units(
 def _units_and_texts(subject: Cut) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
     """The units and the texts they stand in; units alone are laid out on blanks."""
     if isinstance(subject, (Subject, Explanation)):
-        if isinstance(subject.input, Picture):
-            raise PisteError("Words can be marked in a text only, and a picture came.")
+        if isinstance(subject.input, ImageInput):
+            raise PisteError("Expected a text to mark words in, got an image.")
         texts = (subject.input,) if isinstance(subject.input, str) else subject.input
         return tuple(subject.units), texts
     units = tuple(subject)
@@ -72,7 +72,7 @@ def _units_and_texts(subject: Cut) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
 
 
 def _is_words(words: Any) -> bool:
-    """Whether words came, or None for those of the text, and not spans."""
+    """Whether words were given, or None for those of the text, and not spans."""
     return words is None or isinstance(words, str) or any(isinstance(one, str) for one in words)
 
 
@@ -83,8 +83,8 @@ def _spans(text: str, words: Any, *, pair: bool) -> list[Span]:
         return _locate(text, words.split() if isinstance(words, str) else list(words))
     if pair and len(words):
         raise PisteError(
-            "Character spans came for a pair of texts, which don't say in which of the two they "
-            "count: give words and marks."
+            "Expected words and marks for a pair of texts, got character spans, which don't say in "
+            "which of the two they count."
         )
     spans: list[Span] = []
     for one in words:
@@ -92,7 +92,7 @@ def _spans(text: str, words: Any, *, pair: bool) -> list[Span]:
             start, end = map(int, one)
         except (TypeError, ValueError) as problem:
             raise PisteError(
-                f"Words or character spans (start, end) are wanted, but {shorten(one)} came."
+                f"Expected words or character spans (start, end), got {shorten(one)}."
             ) from problem
         if not 0 <= start <= end <= len(text):
             raise PisteError(
@@ -131,9 +131,9 @@ def _find(text: str, word: str, place: int) -> int:
 
 def _checked_marks(marks: Any, count: int) -> list[bool]:
     if marks is None or len(marks) != count:
-        came = "none" if marks is None else len(marks)
-        raise PisteError(f"There must be one mark per word: {count} words, but {came} marks came.")
+        given = "none" if marks is None else len(marks)
+        raise PisteError(f"Expected {count} marks, one per word, got {given}.")
     wrong = [mark for mark in marks if mark not in (0, 1)]
     if wrong:
-        raise PisteError(f"A mark is 0 or 1, but {shorten(wrong[0])} came.")
+        raise PisteError(f"Expected marks of 0 or 1, got {shorten(wrong[0])}.")
     return [bool(mark) for mark in marks]

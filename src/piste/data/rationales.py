@@ -46,8 +46,8 @@ def read_marks(cell: Any, words: Any, text: str, place: str) -> Marks | None:
         return Marks(spans=tuple(_span(one, text, place) for one in marks))
     if not all(isinstance(one, (int, float)) and one in (0, 1) for one in marks):
         raise PisteError(
-            f"{place} has the rationale {shorten(marks)}: a 0 or 1 for every word, or pairs "
-            "[start, end] of characters are wanted."
+            f"{place}: expected a 0 or 1 for every word, or pairs [start, end] of characters, as "
+            f"rationale, got {shorten(marks)}."
         )
     said = text.split() if words is None else [str(word) for word in _list(words, "words", place)]
     if len(said) != len(marks):
@@ -62,8 +62,8 @@ def _span(pair: list[Any], text: str, place: str) -> tuple[int, int]:
     right = len(pair) == 2 and all(isinstance(one, int) for one in pair)
     if not right or not 0 <= pair[0] <= pair[1] <= len(text):
         raise PisteError(
-            f"{place} has the span {shorten(pair)}: [start, end] within the text's "
-            f"{len(text)} characters is wanted."
+            f"{place}: expected a span [start, end] within the text's {len(text)} characters, got "
+            f"{shorten(pair)}."
         )
     return pair[0], pair[1]
 
@@ -75,7 +75,7 @@ def _list(cell: Any, what: str, place: str) -> list[Any]:
             cell = json.loads(cell)
     if not isinstance(cell, list):
         raise PisteError(
-            f"{place} has {shorten(cell)} as {what}: a list is wanted, in a CSV file written as "
+            f"{place}: expected a list as {what}, got {shorten(cell)}: in a CSV file, write it as "
             "JSON, for example [0, 1, 0]."
         )
     return cell

@@ -16,7 +16,7 @@ import numpy as np
 
 from piste.errors import PisteError, need
 from piste.explanation import FORMAT, Explanation, Fidelity, Output
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Input, Unit
 from piste.surrogates import surrogate_from
 from piste.target import Target
@@ -34,7 +34,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Like :func:`write_text`, for pictures and tables."""
+    """Like :func:`write_text`, for figures and tables."""
     path = Path(path).resolve()  # a link stays a link
     try:
         if path.exists() and not path.is_file():  # a device or a pipe can't be replaced
@@ -129,14 +129,14 @@ def describe(e: Explanation) -> dict[str, Any]:
 
 
 def _given(input: Input) -> Any:
-    if isinstance(input, Picture):
+    if isinstance(input, ImageInput):
         return input.to_dict()
     return input if isinstance(input, str) else list(input)
 
 
 def _input(data: Any) -> Input:
     if isinstance(data, Mapping):
-        return Picture.from_dict(dict(data))
+        return ImageInput.from_dict(dict(data))
     return data if isinstance(data, str) else tuple(data)
 
 

@@ -20,7 +20,7 @@ _CALL = 128  # what one more call of a model costs, in tokens
 _WORTH_TRYING = 2**16
 
 
-class Pace:
+class BatchSizer:
     """How many tokens a batch should hold, found on the questions themselves.
 
     Too small a batch leaves the processor idle between layers, too large a one falls out of its
@@ -28,7 +28,7 @@ class Pace:
     length class are of different sizes (half and double of the best so far), and the quickest per
     token is kept. Nothing is asked only to be measured, and small pieces of work try nothing.
 
-    >>> pace = Pace(most=8192)
+    >>> pace = BatchSizer(most=8192)
     >>> for seconds, size in ((1.0, 2048), (0.9, 4096), (1.2, 8192), (1.1, 1024)):
     ...     for _ in range(2):
     ...         pace.learn(50, size, tokens=size, seconds=seconds * size)
@@ -41,13 +41,13 @@ class Pace:
         self._calibrate = calibrate
         self._costs: dict[int, dict[int, list[float]]] = {}
 
-    def size(self, length: int, trying: bool = False) -> int:
+    def size(self, length: int, calibrates: bool = False) -> int:
         """The size to use next for questions of this length: the best known, or one to try."""
         if not self._calibrate:
             return self.most
         costs = self._costs.get(_class(length), {})
         best = self._best(length)
-        if not trying:
+        if not calibrates:
             return best
         for candidate in (best, best * 2, best // 2):
             if self._allowed(candidate) and len(costs.get(candidate, ())) < _TRIALS:
@@ -88,24 +88,24 @@ def _class(length: int) -> int:
     return max(length - 1, 0).bit_length()
 
 
-_PACES: WeakKeyDictionary[Classifier, Pace] = WeakKeyDictionary()
+_SIZERS: WeakKeyDictionary[Classifier, BatchSizer] = WeakKeyDictionary()
 
 
-def pace_of(classifier: Classifier) -> Pace:
+def batch_sizer(classifier: Classifier) -> BatchSizer:
     """What is known about a classifier's best batch sizes: learned once, kept as long as it."""
-    pace = _PACES.get(classifier)
-    if pace is None:
-        pace = _PACES[classifier] = Pace(classifier.budget, classifier.paced)
-    return pace
+    sizer = _SIZERS.get(classifier)
+    if sizer is None:
+        sizer = _SIZERS[classifier] = BatchSizer(classifier.budget, classifier.paced)
+    return sizer
 
 
-def hold_pace(classifier: Classifier) -> None:
+def fix_batch_sizer(classifier: Classifier) -> None:
     """From now on the same questions make the same batches, whatever the clock says.
 
     Sums of other batches are rounded otherwise, so this is what makes a run that was stopped and
     taken up again equal to one that was not, to the last bit.
     """
-    _PACES[classifier] = Pace(min(classifier.budget, _FIRST), calibrate=False)
+    _SIZERS[classifier] = BatchSizer(min(classifier.budget, _FIRST), calibrate=False)
 
 
 def longest_first(questions: Sequence[Question]) -> list[Question]:
@@ -114,22 +114,25 @@ def longest_first(questions: Sequence[Question]) -> list[Question]:
     return [questions[number] for number in np.argsort(-lengths, kind="stable")]
 
 
-def batches(questions: Sequence[Question], pace: Pace) -> Iterator[tuple[int, list[Question]]]:
+def batches(
+    questions: Sequence[Question], sizer: BatchSizer
+) -> Iterator[tuple[int, list[Question]]]:
     """Batches of at most so many tokens as padded (rows × longest row), with that number.
 
     Made one after the other, so that what was learned from one counts for the next.
 
     >>> lengths = [Question(str(n), n, None) for n in (3, 9, 2, 8)]
-    >>> [[q.length for q in batch] for _, batch in batches(lengths, Pace(20, calibrate=False))]
+    >>> sizer = BatchSizer(20, calibrate=False)
+    >>> [[q.length for q in batch] for _, batch in batches(lengths, sizer)]
     [[9, 8], [3, 2]]
     """
     ordered = longest_first(questions)
     lengths = np.array([question.length for question in ordered])
-    trying = sum(question.length for question in questions) >= _WORTH_TRYING
+    calibrates = sum(question.length for question in questions) >= _WORTH_TRYING
     start = 0
     while start < len(ordered):
         length = max(ordered[start].length, 1)
-        size = pace.size(length, trying)
+        size = sizer.size(length, calibrates)
         end = start + max(size // length, 1)
         # A batch also ends when its padding costs more than another call would.
         padding = np.cumsum(length - lengths[start:end])

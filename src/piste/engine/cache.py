@@ -50,7 +50,7 @@ class AnswerCache:
 
     def __init__(self, path: str | Path, *, megabytes: float = 500.0) -> None:
         if not isinstance(megabytes, (int, float)) or not 0 < megabytes < math.inf:
-            raise PisteError(f"megabytes={megabytes!r} came: a size above 0 is wanted.")
+            raise PisteError(f"megabytes: expected a size above 0, got {megabytes!r}.")
         self.file = _make_folder(path) / FILE
         self.hits = 0
         self.misses = 0
@@ -146,7 +146,7 @@ class AnswerCache:
         for key, row in answers.items():
             if np.ndim(row) != 1 or len(row) == 0:
                 raise PisteError(
-                    f"An answer of the shape {np.shape(row)} came: one row of numbers is wanted."
+                    f"Expected one row of numbers as an answer, got the shape {np.shape(row)}."
                 )
             answer = np.asarray(row, dtype="<f8").tobytes()
             room -= len(answer) + _ROW_COST
@@ -279,8 +279,8 @@ def _make_folder(path: str | Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as problem:
         raise PisteError(
-            f"A folder for the cache is wanted, but {shorten(str(path))} is a file or lies in "
-            "one: name a folder."
+            f"Expected a folder for the cache, got {shorten(str(path))}, which is a file or lies "
+            "in one: name a folder."
         ) from problem
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or problem

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from piste.classifier import Classifier
-from piste.engine.batching import batches, pace_of
+from piste.engine.batching import batch_sizer, batches
 from piste.engine.cache import AnswerCache
-from piste.engine.memory import give_back
+from piste.engine.memory import release_memory
 from piste.engine.progress import Progress
 from piste.errors import PisteError, is_out_of_memory
 from piste.subject import Parts, Question, Sequence1D, Subject
@@ -47,7 +47,7 @@ class Engine:
         """How many questions went to the model."""
         self._answers: dict[Key, Row] = {}
         self._used: dict[int, dict[Key, int]] = {}
-        self._pace = pace_of(classifier)
+        self._sizer = batch_sizer(classifier)
         self._cache = cache
         self._fingerprint = _fingerprint(classifier) if cache is not None else ""
         self._unsaved: dict[Key, Row] = {}
@@ -102,18 +102,18 @@ class Engine:
         self.progress.plan(len(questions))
         try:
             with self.classifier.session():
-                shared = self.classifier.share(questions, self._pace.size(questions[0].length))
+                shared = self.classifier.share(questions, self._sizer.size(questions[0].length))
                 if shared is not None:
                     for batch, rows in shared:
                         self._take(batch, rows)
                     return
-                for size, batch in batches(questions, self._pace):
+                for size, batch in batches(questions, self._sizer):
                     start = time.perf_counter()
                     if self._answer_batch(batch):
                         tokens = len(batch) * batch[0].length
                         seconds = time.perf_counter() - start
-                        self._pace.learn(batch[0].length, size, tokens, seconds)
-                    give_back(1.0)
+                        self._sizer.learn(batch[0].length, size, tokens, seconds)
+                    release_memory(1.0)
         finally:
             self._save()
 
@@ -135,8 +135,8 @@ class Engine:
         _check_finite(rows, batch)
         if len(rows[0]) != len(next(iter(self._answers.values()), rows[0])):
             raise PisteError(
-                f"The classifier gave {len(rows[0])} outputs now and another number "
-                "before: one row per question with always the same columns is wanted."
+                f"Expected the same number of outputs for every question, got {len(rows[0])} from "
+                "the classifier now and another number before."
             )
         self.asked += len(batch)
         self._learn({question.key: row for question, row in zip(batch, rows, strict=True)})
@@ -152,7 +152,7 @@ class Engine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         half = len(batch) // 2
-        self._pace.shrink(min(self._pace.most, half * batch[0].length))
+        self._sizer.shrink(min(self._sizer.most, half * batch[0].length))
         return [batch[:half], batch[half:]]
 
     # -- the persistent cache ------------------------------------------------------------------

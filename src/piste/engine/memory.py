@@ -23,7 +23,7 @@ def _trim() -> Callable[[int], int] | None:
 _last = time.monotonic()
 
 
-def give_back(every: float = 5.0) -> None:
+def release_memory(every: float = 5.0) -> None:
     """Hand freed memory back, if some seconds have passed since the last time.
 
     Passes of many sizes leave the allocator with gaps that fit nothing later: without this,

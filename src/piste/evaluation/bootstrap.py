@@ -39,7 +39,7 @@ def interval(
     """
     check_count("draws", draws)
     if not 0 < level < 1:
-        raise PisteError(f"level={level!r} is wrong: a number between 0 and 1 is wanted.")
+        raise PisteError(f"level: expected a number between 0 and 1, got {level!r}.")
     numbers = np.asarray(values, dtype=np.float64).ravel()
     numbers = numbers[~np.isnan(numbers)]
     n = len(numbers)

@@ -124,7 +124,7 @@ class SoftMean(KnownFunction):
 
 
 @dataclass(frozen=True)
-class Recovered:
+class Recovery:
     """One method on one known function: how far it is from the truth.
 
     ====================  ====================================================================
@@ -146,7 +146,7 @@ class Recovered:
 
 def recovery(
     method: str, *, units: int = 10, seed: int = 0, **options: Any
-) -> tuple[Recovered, Recovered]:
+) -> tuple[Recovery, Recovery]:
     """Let a method explain an additive function and an exact SLALOM, and compare with the truth.
 
     ``options`` are the method's own, ``samples`` among them.
@@ -158,8 +158,7 @@ def recovery(
     check_count("units", units, least=2)
     if units > _MOST_UNITS:
         raise PisteError(
-            f"units={units} is too many: every subset is asked, so at most {_MOST_UNITS} are "
-            "wanted."
+            f"units: expected at most {_MOST_UNITS}, because every subset is asked, got {units}."
         )
     additive, soft_mean = Additive(units, seed), SoftMean(units, seed)
     return (
@@ -170,7 +169,7 @@ def recovery(
 
 def _measure(
     function: KnownFunction, method: str, seed: int, options: Mapping[str, Any]
-) -> Recovered:
+) -> Recovery:
     e: Explanation = explain(
         function, function.text, method=method, seed=seed, progress=False, **options
     )
@@ -189,7 +188,7 @@ def _measure(
     if isinstance(function, SoftMean) and "value" in e.scores:
         figures["value_error"] = _rmse(e.score("value"), function.values)
         figures["importance_error"] = _rmse(e.score("importance"), function.importances)
-    return Recovered(function.name, method, score, figures, e.calls)
+    return Recovery(function.name, method, score, figures, e.calls)
 
 
 def _rmse(first: Floats, second: Floats) -> float:

@@ -70,7 +70,7 @@ _BLANK = re.compile(r"(?<=\S) (?=\S)")
 
 
 @dataclass(frozen=True)
-class Swapped:
+class Paraphrase:
     """A text and what was exchanged in it: (start, end) of the original → other words."""
 
     original: str
@@ -92,7 +92,7 @@ class Swapped:
         return start + shift, end + shift
 
 
-def swap(text: str) -> Swapped:
+def swap(text: str) -> Paraphrase:
     """Everything exchanged that can be; if no word can, a blank in the middle is doubled.
 
     >>> swap("I don't like this film.").text
@@ -107,7 +107,7 @@ def swap(text: str) -> Swapped:
     if not edits and blanks:
         place = blanks[len(blanks) // 2]
         edits = ((place, place, " "),)
-    return Swapped(text, edits)
+    return Paraphrase(text, edits)
 
 
 def _edits(text: str) -> Iterator[tuple[int, int, str]]:

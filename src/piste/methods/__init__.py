@@ -77,7 +77,7 @@ def make(method: Any, options: Mapping[str, Any]) -> Method:
     made: Method = (
         kind(**chosen) if method is kind or isinstance(method, str) else replace(method, **chosen)
     )
-    if made.library:  # now, so that a missing one is told early and importing takes no one's time
+    if made.library:  # now, so that a missing one is reported early
         need(made.library, "peers", f"The method {kind.name!r}")
     return made
 
@@ -92,7 +92,7 @@ def _class(method: object) -> Any:
         return method
     if not isinstance(method, str) or method not in METHODS:
         raise PisteError(
-            f"method={shorten(method)} is unknown: choose {', '.join(METHODS)}, or give a "
-            "piste.methods.Method."
+            f"method: expected one of {', '.join(METHODS)}, or a piste.methods.Method, got "
+            f"{shorten(method)}."
         )
     return METHODS[method]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.errors import PisteError, shorten
 from piste.held_out import measure_fidelity
 from piste.methods.base import Method, Solution, Task, default_samples, held_out_share
@@ -23,7 +23,7 @@ _MOST_STAND_INS = 8
 
 
 @dataclass(frozen=True)
-class Found:
+class AdditiveScores:
     """A base and one score per unit (units, or units × classes) whose sum is the prediction."""
 
     scores: Floats
@@ -51,7 +51,7 @@ class AdditiveMethod(Method):
         task.held_out = len(drawn)
         return list(drawn)
 
-    def solution(self, task: Task, found: Found) -> Solution:
+    def solution(self, task: Task, found: AdditiveScores) -> Solution:
         """Scores, sum and verdict; held-out questions that were asked again don't count."""
         held = task.held_out or 0
         base = np.asarray(found.base, dtype=np.float64)
@@ -78,10 +78,10 @@ class AdditiveMethod(Method):
             ranking=self.score,
         )
 
-    def around_the_whole(self, task: Task, scores: Floats, **more: Any) -> Found:
+    def around_whole_input(self, task: Task, scores: Floats, **more: Any) -> AdditiveScores:
         """The base that makes the sum over all units the model's own number for the input."""
         whole = task.target(task.whole[None, :])[0]
-        return Found(scores, whole - scores.sum(axis=0), more)
+        return AdditiveScores(scores, whole - scores.sum(axis=0), more)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class CoalitionMethod(AdditiveMethod):
             check_count("samples", self.samples)
 
     @abstractmethod
-    def explore(self, game: Game, task: Task, budget: int) -> Found:
+    def explore(self, game: Game, task: Task, budget: int) -> AdditiveScores:
         """Call ``game`` as often as it takes, with about ``budget`` rows in all.
 
         ``game`` maps which units are kept to the explained numbers. The whole input and the empty
@@ -143,7 +143,7 @@ class CoalitionMethod(AdditiveMethod):
         if task.held_out is None:
             total = self.samples or default_samples(len(np.unique(task.subject.types)))
             first = self.ask_held_out(task, held_out_share(total, total, len(task.subject)))
-            nothing = _stand_ins(task) if self.asks_nothing or task.subject.can_be_empty else []
+            nothing = _replacements(task) if self.asks_nothing or task.subject.can_be_empty else []
             budget = max(total - len(first) - len(nothing) - 1, 1)
             task.state = _Exploration(len(nothing), budget)
             if first or nothing:
@@ -198,27 +198,27 @@ class CoalitionMethod(AdditiveMethod):
     def solve(self, task: Task) -> Solution:
         state = task.state_as(_Exploration)
         assert state.talk is not None
-        found: Found = state.talk.result
+        found: AdditiveScores = state.talk.result
         if not task.subject.can_be_empty and state.nothing:
             found.more["empty"] = "from single units and pairs: nothing can't be read here"
         return self.solution(task, found)
 
 
 @dataclass(frozen=True)
-class InsideMethod(CheckedMethod):
+class WhiteBoxMethod(CheckedMethod):
     """Looks inside the model."""
 
     @abstractmethod
-    def look(self, inside: Inside, task: Task) -> Found:
+    def compute_scores(self, access: GradientAccess, task: Task) -> AdditiveScores:
         """One score per unit from embeddings and gradients."""
 
     def trace(self, task: Task) -> None:
-        inside = task.subject.classifier.inside(task.subject, task.target)
-        task.state = self.look(inside, task)
-        task.passes = inside.calls
+        access = task.subject.classifier.gradient_access(task.subject, task.target)
+        task.state = self.compute_scores(access, task)
+        task.passes = access.calls
 
     def solve(self, task: Task) -> Solution:
-        return self.solution(task, task.state_as(Found))
+        return self.solution(task, task.state_as(AdditiveScores))
 
 
 def _partial(masks: Masks) -> Masks:
@@ -227,7 +227,7 @@ def _partial(masks: Masks) -> Masks:
     return (sizes > 0) & (sizes < masks.shape[1])
 
 
-def _stand_ins(task: Task) -> list[Sequence1D]:
+def _replacements(task: Task) -> list[Sequence1D]:
     """What is asked for the input without any unit.
 
     Nothing, where that can be read; else a few units alone and in a ring of pairs.

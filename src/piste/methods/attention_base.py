@@ -9,9 +9,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import torch
 
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.classifiers.introspection.tracing import Trace, traces
-from piste.methods.additive import Found, InsideMethod
+from piste.methods.additive import AdditiveScores, WhiteBoxMethod
 from piste.methods.base import Task
 from piste.types import Floats
 
@@ -19,7 +19,7 @@ PerUnit: TypeAlias = tuple[Floats, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class AttentionMethod(InsideMethod):
+class AttentionMethod(WhiteBoxMethod):
     """One score per unit from the attention weights of one pass, and their gradients perhaps.
 
     Without gradients nothing depends on the class: then explaining all of them gives one score
@@ -42,11 +42,11 @@ class AttentionMethod(InsideMethod):
         with torch.inference_mode(False):  # tensors made in that mode never get gradients
             super().trace(task)
 
-    def look(self, inside: Inside, task: Task) -> Found:
+    def compute_scores(self, access: GradientAccess, task: Task) -> AdditiveScores:
         several = self.by_class and task.target.kind == "all"
-        found = traces(inside)
+        found = traces(access)
         columns, notes = zip(
             *(self.weigh(one) for one in (found if several else [next(found)])), strict=True
         )
         scores = np.stack(columns, axis=1) if several else columns[0]
-        return self.around_the_whole(task, scores, **notes[0])
+        return self.around_whole_input(task, scores, **notes[0])

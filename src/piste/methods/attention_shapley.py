@@ -64,7 +64,7 @@ class AttentionShapley(AttentionMethod):
         choose("gradient", self.gradient, GRADIENTS)
         choose("matrix", self.matrix, MATRICES)
         if self.present is not None and not isinstance(self.present, bool):
-            raise PisteError(f"present={self.present!r} is wrong: True, False or None is wanted.")
+            raise PisteError(f"present: expected True, False or None, got {self.present!r}.")
         if self.present and self.game == "cls":
             raise PisteError(
                 "present=True changes nothing in the game 'cls', in which the classification "

@@ -1,4 +1,4 @@
-"""AttnLRP: relevance handed back from the answer to the tokens, through the attention too."""
+"""AttnLRP: relevance propagated from the answer back to the tokens, through attention too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import torch
 
-from piste.classifiers.introspection.gradients import Inside
-from piste.classifiers.introspection.relevance import Ruled, check_rules
-from piste.methods.additive import Found
+from piste.classifiers.introspection.gradients import GradientAccess
+from piste.classifiers.introspection.relevance import RelevanceModel, check_rules
+from piste.methods.additive import AdditiveScores
 from piste.methods.base import Task
 from piste.methods.gradients import Forward, GradientMethod, PerToken
 
@@ -39,20 +39,20 @@ class AttnLRP(GradientMethod):
     about: ClassVar[str] = "relevance handed back layer by layer (patented for commercial use)"
     paper: ClassVar[str] = "Achtibat et al., ICML 2024; Bach et al., 2015"
 
-    def look(self, inside: Inside, task: Task) -> Found:
-        embeddings = inside.start
-        name = type(inside.twin).__name__
+    def compute_scores(self, access: GradientAccess, task: Task) -> AdditiveScores:
+        embeddings = access.start
+        name = type(access.twin).__name__
         with torch.random.fork_rng(devices=[]):
             with torch.no_grad():
-                own = inside.logits(embeddings)
-            inside.twin = Ruled(inside.twin)
+                own = access.logits(embeddings)
+            access.twin = RelevanceModel(access.twin)
             with torch.enable_grad():
-                ruled = inside.logits(embeddings.clone().requires_grad_())
+                ruled = access.logits(embeddings.clone().requires_grad_())
         check_rules(name, own, ruled)
-        return super().look(inside, task)
+        return super().compute_scores(access, task)
 
     def attribute(
-        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+        self, forward: Forward, embeddings: torch.Tensor, access: GradientAccess, task: Task
     ) -> PerToken:
         given = embeddings.clone().requires_grad_()
         (slopes,) = torch.autograd.grad(forward(given).sum(), given)

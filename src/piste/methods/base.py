@@ -21,7 +21,7 @@ State = TypeVar("State")
 
 @dataclass
 class Task:
-    """One subject under explanation: what was asked of it so far, and what came back."""
+    """One subject under explanation: what was asked about it so far, and the answers."""
 
     subject: Subject
     target: Target

@@ -18,13 +18,13 @@ class ControlMethod(CheckedMethod):
     """Scores that know nothing of the model."""
 
     @abstractmethod
-    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+    def make_scores(self, task: Task, shape: tuple[int, ...]) -> Floats:
         """Scores out of thin air."""
 
     def solve(self, task: Task) -> Solution:
         whole = task.target(task.whole[None, :])[0]
-        scores = self.invent(task, (len(task.subject), *np.shape(whole)))
-        return self.solution(task, self.around_the_whole(task, scores))
+        scores = self.make_scores(task, (len(task.subject), *np.shape(whole)))
+        return self.solution(task, self.around_whole_input(task, scores))
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ class RandomMethod(ControlMethod):
     evaluated: ClassVar[bool] = True
     about: ClassVar[str] = "control: random scores"
 
-    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+    def make_scores(self, task: Task, shape: tuple[int, ...]) -> Floats:
         size = float(np.abs(task.target(task.whole[None, :])).max()) or 1.0
         return task.rng.normal(size=shape) * size / np.sqrt(shape[0])
 
 
 @dataclass(frozen=True)
 class CentreMethod(ControlMethod):
-    """The nearer a unit lies to the middle of the picture (or the text), the higher it scores.
+    """The nearer a unit lies to the middle of the image (or the text), the higher it scores.
 
-    Photographers put things there, so this finds objects without a look at the picture.
+    Photographers put things there, so this finds objects without a look at the image.
     """
 
     name: ClassVar[str] = "centre"
     about: ClassVar[str] = "control: the middle scores highest"
 
-    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+    def make_scores(self, task: Task, shape: tuple[int, ...]) -> Floats:
         boxes = [unit.box for unit in task.subject.units]
         if None in boxes:
             boxes = [(k, 0, k + 1, 1) for k in range(len(boxes))]
@@ -64,10 +64,10 @@ class CentreMethod(ControlMethod):
 
 @dataclass(frozen=True)
 class ZeroMethod(ControlMethod):
-    """Every unit scores zero, so the answer is foretold to stay as it is."""
+    """Every unit scores zero, so the answer is predicted to stay as it is."""
 
     name: ClassVar[str] = "zero"
     about: ClassVar[str] = "control: every score is zero"
 
-    def invent(self, task: Task, shape: tuple[int, ...]) -> Floats:
+    def make_scores(self, task: Task, shape: tuple[int, ...]) -> Floats:
         return np.zeros(shape)

@@ -23,7 +23,7 @@ Game: TypeAlias = Callable[[Masks], Floats]
 """From which units are kept (questions × units) to the explained numbers."""
 
 
-class _Abandoned(BaseException):
+class _ClosedError(BaseException):
     """Raised inside the library when nobody is going to answer any more."""
 
 
@@ -46,7 +46,7 @@ class Conversation:
             target=_serve, args=(work, self._said, self._heard), daemon=True
         )
         # The thread must end when this object is dropped: it holds the queues, not the object.
-        weakref.finalize(self, self._heard.put, _Abandoned)
+        weakref.finalize(self, self._heard.put, _ClosedError)
 
     def step(self, answers: Floats | None = None) -> Masks | None:
         """Give the answers to the last questions; the next questions, or None at the end."""
@@ -78,13 +78,13 @@ def _serve(
     def game(masks: Masks) -> Floats:
         said.put(("asks", np.atleast_2d(np.asarray(masks)).astype(bool)))
         answers = heard.get()
-        if answers is _Abandoned:
-            raise _Abandoned
+        if answers is _ClosedError:
+            raise _ClosedError
         return answers
 
     try:
         said.put(("done", work(game)))
-    except _Abandoned:
+    except _ClosedError:
         pass
     except BaseException as problem:  # told on the other side
         said.put(("failed", problem))

@@ -34,7 +34,7 @@ class GradSam(AttentionMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.received, bool):
-            raise PisteError(f"received={self.received!r} is wrong: True or False is wanted.")
+            raise PisteError(f"received: expected True or False, got {self.received!r}.")
 
     @property
     def by_class(self) -> bool:

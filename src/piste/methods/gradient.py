@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.methods.base import Task
 from piste.methods.gradients import Forward, GradientMethod, PerToken
 
@@ -23,7 +23,7 @@ class Gradient(GradientMethod):
     library: ClassVar[str] = "captum.attr"
 
     def attribute(
-        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+        self, forward: Forward, embeddings: torch.Tensor, access: GradientAccess, task: Task
     ) -> PerToken:
         from captum import attr
 

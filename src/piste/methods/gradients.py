@@ -10,8 +10,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import torch
 
-from piste.classifiers.introspection.gradients import Inside
-from piste.methods.additive import Found, InsideMethod
+from piste.classifiers.introspection.gradients import GradientAccess
+from piste.methods.additive import AdditiveScores, WhiteBoxMethod
 from piste.methods.base import Task
 from piste.types import Floats
 
@@ -21,14 +21,14 @@ PerToken: TypeAlias = tuple[torch.Tensor, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class GradientMethod(InsideMethod):
+class GradientMethod(WhiteBoxMethod):
     """Derivatives of the explained number with respect to the token embeddings."""
 
     needs: ClassVar[str] = "gradients"
 
     @abstractmethod
     def attribute(
-        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+        self, forward: Forward, embeddings: torch.Tensor, access: GradientAccess, task: Task
     ) -> PerToken:
         """One number per token, and what else the result should say."""
 
@@ -36,8 +36,8 @@ class GradientMethod(InsideMethod):
         with torch.inference_mode(False):  # tensors made in that mode never get gradients
             super().trace(task)
 
-    def look(self, inside: Inside, task: Task) -> Found:
-        embeddings = inside.start
+    def compute_scores(self, access: GradientAccess, task: Task) -> AdditiveScores:
+        embeddings = access.start
         every = task.target.kind == "all"
         seed = int(task.rng.integers(2**31))  # one for all classes: the same noise for each
         columns: list[Floats] = []
@@ -45,15 +45,15 @@ class GradientMethod(InsideMethod):
         for label in range(len(task.target.labels) if every else 1):
 
             def forward(given: torch.Tensor, label: int = label) -> torch.Tensor:
-                numbers = inside.numbers(given.to(embeddings))
+                numbers = access.numbers(given.to(embeddings))
                 return numbers if numbers.ndim == 1 else numbers[:, label]
 
             with torch.random.fork_rng(devices=[]), torch.enable_grad():
                 torch.default_generator.manual_seed(seed)
-                tokens, note = self.attribute(forward, embeddings, inside, task)
-            columns.append(inside.per_unit(tokens))
+                tokens, note = self.attribute(forward, embeddings, access, task)
+            columns.append(access.per_unit(tokens))
             notes.append(note)
         if every:
             more = {name: [note[name] for note in notes] for name in notes[0]}
-            return self.around_the_whole(task, np.stack(columns, axis=1), **more)
-        return self.around_the_whole(task, columns[0], **notes[0])
+            return self.around_whole_input(task, np.stack(columns, axis=1), **more)
+        return self.around_whole_input(task, columns[0], **notes[0])

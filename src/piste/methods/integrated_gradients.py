@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.errors import PisteError
 from piste.methods.base import Task
 from piste.methods.gradients import Forward, GradientMethod, PerToken
@@ -19,7 +19,7 @@ class IntegratedGradients(GradientMethod):
     """(e − e′) · ∫₀¹ ∂f/∂e (e′ + α(e − e′)) dα, approximated in ``steps`` steps.
 
     ``baseline`` e′ is the embedding of the padding or the mask token in place of every unit's
-    tokens ("pad", "mask"), that of a picture in the mean colour or of a blurred one ("mean",
+    tokens ("pad", "mask"), that of an image in the mean colour or of a blurred one ("mean",
     "blur"), or "zero"; "auto" takes the first of them that there is. The result's
     ``convergence_delta`` is by how much the sum of all tokens' scores (fixed ones included)
     misses f(e) − f(e′): far from zero it asks for more steps.
@@ -40,11 +40,11 @@ class IntegratedGradients(GradientMethod):
         choose("baseline", self.baseline, ("auto", "pad", "mask", "mean", "blur", "zero"))
 
     def attribute(
-        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+        self, forward: Forward, embeddings: torch.Tensor, access: GradientAccess, task: Task
     ) -> PerToken:
         from captum import attr
 
-        baseline, used = self._baseline(inside)
+        baseline, used = self._baseline(access)
         found, delta = attr.IntegratedGradients(forward).attribute(
             embeddings,
             baselines=baseline,
@@ -55,12 +55,12 @@ class IntegratedGradients(GradientMethod):
         more = {"baseline_used": used, "convergence_delta": float(delta.reshape(-1)[0])}
         return found[0].sum(dim=-1), more
 
-    def _baseline(self, inside: Inside) -> tuple[torch.Tensor, str]:
-        for kind in inside.baselines if self.baseline == "auto" else (self.baseline,):
-            found = inside.baseline(kind)
+    def _baseline(self, access: GradientAccess) -> tuple[torch.Tensor, str]:
+        for kind in access.baselines if self.baseline == "auto" else (self.baseline,):
+            found = access.baseline(kind)
             if found is not None:
                 return found, kind
-        known = [kind for kind in inside.baselines if inside.baseline(kind) is not None]
+        known = [kind for kind in access.baselines if access.baseline(kind) is not None]
         raise PisteError(
             f"baseline={self.baseline!r} is not there for this model: choose {', '.join(known)}."
         )

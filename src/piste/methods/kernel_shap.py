@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from piste.errors import PisteError
-from piste.methods.additive import CoalitionMethod, Found
+from piste.methods.additive import AdditiveScores, CoalitionMethod
 from piste.methods.base import Task
 from piste.methods.conversation import Game
 
@@ -40,11 +40,11 @@ class KernelShapMethod(CoalitionMethod):
         named = isinstance(given, str) and re.fullmatch(r"auto|aic|bic|num_features\(\d+\)", given)
         if not named and (isinstance(given, str) or not given >= 0):
             raise PisteError(
-                f"l1_reg={given!r} is unknown: choose auto, aic, bic, num_features(10), a number "
-                "from 0 on, or False."
+                "l1_reg: expected auto, aic, bic, num_features(10), a number of at least 0, or "
+                f"False, got {given!r}."
             )
 
-    def explore(self, game: Game, task: Task, budget: int) -> Found:
+    def explore(self, game: Game, task: Task, budget: int) -> AdditiveScores:
         import shap
 
         n = len(task.subject)
@@ -56,4 +56,4 @@ class KernelShapMethod(CoalitionMethod):
         scores = np.asarray(values, dtype=np.float64)[0]
         sampled = n > 12 or budget < 2**n - 2  # or else every removal there is was asked
         more = {"l1_reg_used": chosen, "underdetermined": not chosen and sampled and 2 * n > budget}
-        return Found(scores, np.asarray(explainer.expected_value, dtype=np.float64), more)
+        return AdditiveScores(scores, np.asarray(explainer.expected_value, dtype=np.float64), more)

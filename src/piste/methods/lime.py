@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from piste.errors import PisteError
-from piste.methods.additive import CoalitionMethod, Found
+from piste.methods.additive import AdditiveScores, CoalitionMethod
 from piste.methods.base import Task
 from piste.methods.conversation import Game
 from piste.types import Floats
@@ -35,9 +35,9 @@ class LimeMethod(CoalitionMethod):
         super().__post_init__()
         width = self.kernel_width
         if isinstance(width, bool) or not isinstance(width, (int, float)) or not width > 0:
-            raise PisteError(f"kernel_width={width!r} is wrong: a number above 0 is wanted.")
+            raise PisteError(f"kernel_width: expected a number above 0, got {width!r}.")
 
-    def explore(self, game: Game, task: Task, budget: int) -> Found:
+    def explore(self, game: Game, task: Task, budget: int) -> AdditiveScores:
         from lime import lime_text
 
         n = len(task.subject)
@@ -70,5 +70,5 @@ class LimeMethod(CoalitionMethod):
                 scores[places[found.domain_mapper.indexed_string.word(unit)], label] = weight
         base = np.array([float(found.intercept[label]) for label in range(classes)])
         if task.target.kind == "all":
-            return Found(scores, base, {})
-        return Found(scores[:, 0], base[0], {})
+            return AdditiveScores(scores, base, {})
+        return AdditiveScores(scores[:, 0], base[0], {})

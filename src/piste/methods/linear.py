@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from piste.methods.additive import CoalitionMethod, Found
+from piste.methods.additive import AdditiveScores, CoalitionMethod
 from piste.methods.base import Task
 from piste.methods.conversation import Game
 from piste.slalom import sampling
@@ -35,7 +35,7 @@ class LinearMethod(CoalitionMethod):
         super().__post_init__()
         choose("sampler", self.sampler, sampling.SAMPLERS)
 
-    def explore(self, game: Game, task: Task, budget: int) -> Found:
+    def explore(self, game: Game, task: Task, budget: int) -> AdditiveScores:
         n = len(task.subject)
         seen = {sampling.key_of(np.asarray(one)) for one in task.sequences}
         drawn = sampling.draw(self.sampler, n, budget, task.rng, seen)
@@ -47,7 +47,7 @@ class LinearMethod(CoalitionMethod):
         masks[-1] = True
         numbers = game(masks)
         weights, base, ridge = ridge_regression(masks.astype(np.float64), numbers)
-        return Found(weights, base, {"ridge": ridge})
+        return AdditiveScores(weights, base, {"ridge": ridge})
 
 
 def ridge_regression(rows: Floats, numbers: Floats) -> tuple[Floats, Floats, float]:

@@ -31,4 +31,4 @@ class OcclusionMethod(CheckedMethod):
         rest = task.logits[task.held_out or 0 :]
         # A single unit of a classifier that can't read nothing has nothing to be held against.
         scores = whole - task.target(rest) if len(rest) else 0 * whole
-        return self.solution(task, self.around_the_whole(task, scores))
+        return self.solution(task, self.around_whole_input(task, scores))

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from piste.methods.additive import CoalitionMethod, Found
+from piste.methods.additive import AdditiveScores, CoalitionMethod
 from piste.methods.base import Task
 from piste.methods.conversation import Game
 from piste.types import Floats
@@ -18,7 +18,7 @@ class PartitionShapMethod(CoalitionMethod):
     """Groups of neighbouring units are split where it changes most, until the budget is spent.
 
     The tree joins neighbours by the library's own rules for text (word pieces, punctuation,
-    brackets); those of a picture by their distance.
+    brackets); those of an image by their distance.
     """
 
     name: ClassVar[str] = "partition_shap"
@@ -27,17 +27,17 @@ class PartitionShapMethod(CoalitionMethod):
     paper: ClassVar[str] = "Lundberg et al., shap; Owen, 1977"
     library: ClassVar[str] = "shap"
 
-    def explore(self, game: Game, task: Task, budget: int) -> Found:
+    def explore(self, game: Game, task: Task, budget: int) -> AdditiveScores:
         import shap
 
         n = len(task.subject)
         if n == 1:  # a tree needs two leaves
             both = game(np.array([[False], [True]]))
-            return Found(both[1:] - both[0], both[0], {})
+            return AdditiveScores(both[1:] - both[0], both[0], {})
         masker = shap.maskers.Partition(np.zeros((1, n)), clustering=_tree(task))
         explainer = shap.explainers.Partition(game, masker)
         found = explainer(np.ones((1, n)), max_evals=max(budget, 4), silent=True)
-        return Found(
+        return AdditiveScores(
             np.asarray(found.values, dtype=np.float64)[0],
             np.asarray(found.base_values, dtype=np.float64)[0],
             {},

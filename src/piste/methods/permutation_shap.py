@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from piste.methods.additive import CoalitionMethod, Found
+from piste.methods.additive import AdditiveScores, CoalitionMethod
 from piste.methods.base import Task
 from piste.methods.conversation import Game
 
@@ -25,7 +25,7 @@ class PermutationShapMethod(CoalitionMethod):
     paper: ClassVar[str] = "Lundberg et al., shap; Castro et al., 2009"
     library: ClassVar[str] = "shap"
 
-    def explore(self, game: Game, task: Task, budget: int) -> Found:
+    def explore(self, game: Game, task: Task, budget: int) -> AdditiveScores:
         import shap
 
         n = len(task.subject)
@@ -35,7 +35,7 @@ class PermutationShapMethod(CoalitionMethod):
         explainer = shap.explainers.Permutation(game, masker, seed=np.random.randint(2**31))
         # A batch as large as the walk: the library would cut it into tens.
         found = explainer(np.ones((1, n)), max_evals=walks * walk, batch_size=walk, silent=True)
-        return Found(
+        return AdditiveScores(
             np.asarray(found.values, dtype=np.float64)[0],
             np.asarray(found.base_values, dtype=np.float64)[0],
             {"walks": walks},

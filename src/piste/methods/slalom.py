@@ -33,7 +33,7 @@ _LEAST_FOR_R2 = 8
 class _State:
     """What is planned and found for one input."""
 
-    seen: sampling.Seen
+    seen: sampling.SeenKeys
     sampler: str
     budget: Budget | None = None
     players: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -57,7 +57,7 @@ class SlalomMethod(Method):
     paper's choice) or to every occurrence.
 
     ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
-    paper's form. In a picture a part alone is too far from the whole to say what it does there:
+    paper's form. In an image a part alone is too far from the whole to say what it does there:
     parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
     ten questions for every part. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
@@ -94,7 +94,7 @@ class SlalomMethod(Method):
             )
         if self.seconds is not None:
             if not isinstance(self.seconds, (int, float)) or not 0 < self.seconds < np.inf:
-                raise PisteError(f"seconds={self.seconds!r} is wrong: a number above 0 is wanted.")
+                raise PisteError(f"seconds: expected a number above 0, got {self.seconds!r}.")
             if self.solver == "analytic":
                 raise PisteError("seconds needs solver='newton': 'analytic' asks what it must.")
 
@@ -120,8 +120,8 @@ class SlalomMethod(Method):
 
     def _first_round(self, task: Task) -> list[Sequence1D]:
         n, types = len(task.subject), task.subject.types
-        seen: sampling.Seen = {sampling.key_of(types)}
-        apart = task.subject.is_picture and n > FEW and self.sampler is None and not self.short_only
+        seen: sampling.SeenKeys = {sampling.key_of(types)}
+        apart = task.subject.is_image and n > FEW and self.sampler is None and not self.short_only
         chosen = self.sampler or ("short" if self.short_only else "mix" if apart else "log")
         state = _State(seen, chosen, apart=apart)
         task.state = state
@@ -155,7 +155,7 @@ class SlalomMethod(Method):
             fixed.append(task.subject.whole)
         return [*held_out, *fixed, *drawn]
 
-    def _held_out(self, task: Task, count: int, seen: sampling.Seen) -> list[Sequence1D]:
+    def _held_out(self, task: Task, count: int, seen: sampling.SeenKeys) -> list[Sequence1D]:
         """Questions of all sizes, "mix".
 
         Short questions where only those are asked: long ones would cost several times what all
@@ -279,7 +279,7 @@ def _held(task: Task) -> int:
     return task.held_out or 0
 
 
-def _fresh(questions: list[Ints], types: Ints, seen: sampling.Seen) -> list[Sequence1D]:
+def _fresh(questions: list[Ints], types: Ints, seen: sampling.SeenKeys) -> list[Sequence1D]:
     """Those that were not drawn before; from now on they were."""
     new: list[Sequence1D] = []
     for question in questions:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.errors import PisteError
 from piste.methods.base import Task
 from piste.methods.gradients import Forward, GradientMethod, PerToken
@@ -34,10 +34,10 @@ class SmoothGrad(GradientMethod):
         super().__post_init__()
         check_count("copies", self.copies)
         if not isinstance(self.noise, (int, float)) or not self.noise >= 0:
-            raise PisteError(f"noise={self.noise!r} is wrong: a number from 0 on is wanted.")
+            raise PisteError(f"noise: expected a number of at least 0, got {self.noise!r}.")
 
     def attribute(
-        self, forward: Forward, embeddings: torch.Tensor, inside: Inside, task: Task
+        self, forward: Forward, embeddings: torch.Tensor, access: GradientAccess, task: Task
     ) -> PerToken:
         from captum import attr
 

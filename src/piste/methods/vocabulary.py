@@ -73,7 +73,7 @@ class VocabularyMethod(Method):
         if task.held_out is not None:
             return []
         n, types = len(task.subject), task.subject.types
-        seen: sampling.Seen = {sampling.key_of(types)}
+        seen: sampling.SeenKeys = {sampling.key_of(types)}
 
         def parts(count: int) -> list[Sequence1D]:
             return list(sampling.draw("mix", n, count, task.rng, seen, types))

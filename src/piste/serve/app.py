@@ -126,7 +126,7 @@ def _add_pages(app: FastAPI, host: ModelHost, results: list[str]) -> None:
                 name: getattr(limits, name)
                 for name in (
                     "characters",
-                    "picture_bytes",
+                    "image_bytes",
                     "units",
                     "samples",
                     "methods",
@@ -221,7 +221,7 @@ def _add_explanations(app: FastAPI, host: ModelHost) -> None:
         | {200: {"content": {name: {} for name in ("text/html", "image/png", "application/json")}}},
     )
     def export(job: str, kind: Literal["html", "png", "json"]) -> Response:
-        """The explanation as a standalone page, a picture, or JSON."""
+        """The explanation as a standalone page, an image, or JSON."""
         comparison = jobs.finished(job)
         with exports.foreground():
             content, media = result_views.export_file(comparison, kind)

@@ -31,6 +31,6 @@ def methods_for(classifier: Classifier) -> list[str]:
         name
         for name, method in known.items()
         if method.needs != "a table"
-        and (name != "centre" or classifier.reads == "pictures")
+        and (name != "centre" or classifier.reads == "images")
         and (not method.library or find_spec(method.library) is not None)
     ]

@@ -40,7 +40,7 @@ def serve(
 
     check_place(host, token)
     if not 0 <= port <= 65535:
-        raise PisteError(f"--port {port} is wrong: a number from 0 (any free one) to 65535.")
+        raise PisteError(f"--port: expected a number from 0 (any free port) to 65535, got {port}.")
     hosts = (*LOOPBACK, f"[{host}]" if ":" in host else host, *names)
     listening = _listen(host, port)
     try:

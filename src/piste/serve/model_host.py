@@ -23,7 +23,7 @@ from piste.classifiers import Classifier, load
 from piste.classifiers.base import check_text
 from piste.comparison import Comparison, compare_steps
 from piste.errors import PisteError
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.serve import schemas
 from piste.serve.available_methods import methods_for
 from piste.serve.http_errors import MissingError, TooLargeError
@@ -35,7 +35,7 @@ from piste.target import resolve
 from piste.verification import Check, check
 
 TEXT_UNITS = ("words", "tokens", "sentences")
-PICTURE_UNITS = ("patches", "grid:4", "grid:7", "grid:10", "superpixels:50")
+IMAGE_UNITS = ("patches", "grid:4", "grid:7", "grid:10", "superpixels:50")
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """No others: some of Pillow's readers start programs."""
 _GRID = re.compile(r"patches|(grid|superpixels):[1-9][0-9]{0,2}")
@@ -75,7 +75,7 @@ class ModelHost:
                 name=name,
                 reads=one.reads,
                 labels=list(one.labels),
-                units=list(PICTURE_UNITS if one.reads == "pictures" else TEXT_UNITS),
+                units=list(IMAGE_UNITS if one.reads == "images" else TEXT_UNITS),
                 methods=methods_for(one),
             )
             for name, one in self.classifiers.items()
@@ -122,15 +122,15 @@ class ModelHost:
         for text in (request.text, request.pair):
             if text is not None and len(text) > limits.characters:
                 raise TooLargeError(
-                    f"A text of {len(text):,} characters came, and at most {limits.characters:,} "
-                    "are taken here: shorten it."
+                    f"Expected at most {limits.characters:,} characters of text, got "
+                    f"{len(text):,}: shorten it."
                 )
         if request.units is not None:
-            pictures = classifier.reads == "pictures"
-            fine = _GRID.fullmatch(request.units) if pictures else request.units in TEXT_UNITS
+            images = classifier.reads == "images"
+            fine = _GRID.fullmatch(request.units) if images else request.units in TEXT_UNITS
             if not fine:
-                wanted = "patches, grid:K or superpixels:K" if pictures else ", ".join(TEXT_UNITS)
-                raise PisteError(f"units={request.units!r} is unknown here: choose {wanted}.")
+                choices = "patches, grid:K, superpixels:K" if images else ", ".join(TEXT_UNITS)
+                raise PisteError(f"units: expected one of {choices}, got {request.units!r}.")
         if request.target is not None and classifier.labels:
             resolve(
                 request.target, np.zeros(len(classifier.labels)), classifier.labels, classifier.kind
@@ -139,9 +139,9 @@ class ModelHost:
     def _input(
         self, request: schemas.ExplanationRequest, classifier: Classifier
     ) -> TextInput | bytes:
-        if classifier.reads == "pictures":
+        if classifier.reads == "images":
             if request.image is None or request.text is not None or request.pair is not None:
-                raise PisteError(f"{classifier.name!r} sees pictures: send an image, and no text.")
+                raise PisteError(f"{classifier.name!r} sees images: send an image, and no text.")
             return self._checked(request.image)
         if request.text is None or request.image is not None:
             raise PisteError(f"{classifier.name!r} reads texts: send a text, and no image.")
@@ -150,29 +150,27 @@ class ModelHost:
         return given
 
     def _checked(self, encoded: str) -> bytes:
-        """The file of a picture that can be decoded; pixels would fill memory while it waits."""
+        """The file of an image that can be decoded; pixels would fill memory while it waits."""
         try:
             content = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError) as problem:
             raise PisteError(
                 "The image is no base64: send the bytes of its file in it."
             ) from problem
-        if len(content) > self.limits.picture_bytes:
-            raise TooLargeError(
-                f"A picture may have {self.limits.picture_bytes:,} bytes: shrink it."
-            )
+        if len(content) > self.limits.image_bytes:
+            raise TooLargeError(f"An image may have {self.limits.image_bytes:,} bytes: shrink it.")
         try:
             width, height = Image.open(io.BytesIO(content), formats=_FORMATS).size  # no pixels yet
         except Image.DecompressionBombError as problem:
-            raise TooLargeError("The picture has too many pixels: shrink it.") from problem
+            raise TooLargeError("The image has too many pixels: shrink it.") from problem
         except Exception as problem:  # decoders fail in many ways, and all mean the same
             raise PisteError(
                 f"The image can't be read: send a file of {', '.join(_FORMATS)}."
             ) from problem
-        if width * height > self.limits.picture_pixels:
-            raise TooLargeError(f"A picture of {width} × {height} pixels is too large: shrink it.")
+        if width * height > self.limits.image_pixels:
+            raise TooLargeError(f"An image of {width} × {height} pixels is too large: shrink it.")
         with self._decoding:  # one after the other, again for memory's sake
-            Picture.of(content)
+            ImageInput.of(content)
         return content
 
     def _work(
@@ -192,7 +190,7 @@ class ModelHost:
 
             with self._lock.background():
                 job.begin("reading the input")
-                given = Picture.of(sent) if isinstance(sent, bytes) else sent
+                given = ImageInput.of(sent) if isinstance(sent, bytes) else sent
                 size = len(classifier.subject(given, **how))
                 if size > self.limits.units:
                     raise TooLargeError(

@@ -15,7 +15,7 @@ from piste.show.html import inline_figure, page_shell
 from piste.zoo.clothes import CLOTHES, draw_clothes
 
 _SHEETS = (
-    "parts.css", "page.css", "charts.css", "picture.css", "words.css", "serving.css",
+    "parts.css", "page.css", "charts.css", "image.css", "words.css", "serving.css",
     "browsing.css",
 )  # fmt: skip
 _SCRIPTS = (
@@ -61,7 +61,7 @@ def page(models: Sequence[ModelInfo], results: Sequence[str]) -> str:
         "methods": dict(METHOD_DESCRIPTIONS),
         "first": list(FIRST),
         "results": list(results),
-        "pictures": [f"assets/{kind}.png" for kind in CLOTHES],
+        "images": [f"assets/{kind}.png" for kind in CLOTHES],
         "examples": list(EXAMPLES),
     }
     options = "".join(f"<option>{escape(one.name)}</option>" for one in models)
@@ -92,8 +92,8 @@ type="button" data-tab="results">Results</button></nav></div></header>
 <textarea id="piste-pair" name="pair" rows="2" dir="auto"></textarea></details>
 <p class="piste-examples piste-faint">Try: </p></div>
 <div class="piste-drop" hidden tabindex="0" role="button"
-aria-label="Drop a picture here, paste one, or press Enter to choose a file">
-<img alt="" hidden><p>Drop a picture here, paste one, or click to choose a file.</p>
+aria-label="Drop an image here, paste one, or press Enter to choose a file">
+<img alt="" hidden><p>Drop an image here, paste one, or click to choose a file.</p>
 <input type="file" accept="image/*" hidden>
 <p class="piste-samples piste-faint">Try: </p></div>
 <fieldset class="piste-choices piste-methods"><legend>Methods</legend></fieldset>

@@ -11,10 +11,10 @@ class Limits:
 
     characters: int = 20_000
     """Of one text."""
-    picture_bytes: int = 8_000_000
-    """Of one picture file."""
-    picture_pixels: int = 25_000_000
-    """Of one picture, decoded."""
+    image_bytes: int = 8_000_000
+    """Of one image file."""
+    image_pixels: int = 25_000_000
+    """Of one image, decoded."""
     units: int = 1_500
     """Words, tokens or parts of one input."""
     samples: int = 5_000
@@ -41,10 +41,10 @@ class Limits:
 
     @property
     def body(self) -> int:
-        """Bytes of one request: a picture in base64, or texts in signs of up to six bytes."""
-        return max(self.picture_bytes * 4 // 3, 2 * 6 * self.characters) + 20_000
+        """Bytes of one request: an image in base64, or texts in signs of up to six bytes."""
+        return max(self.image_bytes * 4 // 3, 2 * 6 * self.characters) + 20_000
 
     @property
     def too_large(self) -> str:
         """What is said of a larger request."""
-        return f"A request may have {self.body:,} bytes: shorten the text or the picture."
+        return f"A request may have {self.body:,} bytes: shorten the text or the image."

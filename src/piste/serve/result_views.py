@@ -37,8 +37,8 @@ def export_file(comparison: Comparison, kind: Literal["html", "png", "json"]) ->
         return page_shell.document(comparison_view(comparison)).encode(
             "utf-8", "replace"
         ), "text/html; charset=utf-8"
-    told = list(comparison.explanations.values())
-    figure = told[0].plot() if len(told) == 1 else comparison.plot()
+    explained = list(comparison.explanations.values())
+    figure = explained[0].plot() if len(explained) == 1 else comparison.plot()
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue(), "image/png"

@@ -25,7 +25,7 @@ class ExplanationRequest(Strict):
         str | None, Field(description="The second text, for models that read pairs.")
     ] = None
     image: Annotated[
-        str | None, Field(description="A picture file in base64, for models that see pictures.")
+        str | None, Field(description="An image file in base64, for models that see images.")
     ] = None
     model: Annotated[
         Name | None, Field(description="A name from GET /api/models; without it, the first.")
@@ -56,7 +56,7 @@ class RemovalRequest(Strict):
 
 
 class Problem(BaseModel):
-    """Why it was refused, in one sentence: what came, what is wanted, what to do."""
+    """Why it was refused, in one sentence: what was expected, what was given, what to do."""
 
     problem: str
 
@@ -71,7 +71,7 @@ class ModelInfo(BaseModel):
     """One model that can be asked."""
 
     name: str
-    reads: Literal["texts", "pictures"]
+    reads: Literal["texts", "images"]
     labels: list[str]
     units: list[str]
     methods: list[str]

@@ -38,8 +38,8 @@ class SideBySide:
     @staticmethod
     def of_comparison(comparison: Comparison) -> SideBySide:
         """The explanations of a comparison."""
-        told = list(comparison.explanations.values())
-        return SideBySide.of(told, comparison.verdicts, comparison.skipped, comparison.checks)
+        explained = list(comparison.explanations.values())
+        return SideBySide.of(explained, comparison.verdicts, comparison.skipped, comparison.checks)
 
     @staticmethod
     def of(
@@ -76,8 +76,8 @@ class SideBySide:
     @property
     def caution(self) -> str:
         """Why the verdict is no more than one case."""
-        if wording.of_picture(self.first):
-            return "One picture proves little: measure many."
+        if wording.of_image(self.first):
+            return "One image proves little: measure many."
         return "One text proves little: measure many with “piste evaluate”."
 
     @property

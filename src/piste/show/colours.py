@@ -1,7 +1,7 @@
 """One colour scale for terminal, figures and pages: blue speaks for the target, orange against.
 
 Blue and orange stay apart under every common colour blindness. Strength grows with the score and
-is clipped at a high quantile, so that one extreme word doesn't bleach all others. On pictures,
+is clipped at a high quantile, so that one extreme word doesn't bleach all others. On images,
 scores without a direction have a third colour, which says how much and never which way.
 """
 
@@ -64,10 +64,10 @@ def tint(strength: float, ground: RGB = WHITE, directed: bool = True) -> RGB:
     return red, green, blue
 
 
-def hexed(colour: RGB) -> str:
+def to_hex(colour: RGB) -> str:
     """A colour as #rrggbb.
 
-    >>> hexed(WHITE)
+    >>> to_hex(WHITE)
     '#ffffff'
     """
     return "#{:02x}{:02x}{:02x}".format(*colour)

@@ -1,4 +1,4 @@
-"""Scores of a picture's parts as colours: the scale, its key, and the pixels to look at."""
+"""Scores of an image's parts as colours: the scale, its key, and the pixels to look at."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.show import colours, score_terms, wording
 from piste.types import Floats
 
 Pixels = NDArray[np.uint8]
 
 PALE = 0.38
-"""How much of its contrast a picture keeps under the colours, so that both can be read."""
+"""How much of its contrast an image keeps under the colours, so that both can be read."""
 SMALL = 128
-"""Pictures narrower than this are enlarged without smoothing: their pixels are what was seen."""
+"""Images narrower than this are enlarged without smoothing: their pixels are what was seen."""
 LARGEST = 1024
-"""Larger pictures are shown smaller: a page would hold megabytes that no screen can show."""
+"""Larger images are shown smaller: a page would hold megabytes that no screen can show."""
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -89,7 +89,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Heat:
-    """One score of all parts of a picture, ready to be painted."""
+    """One score of all parts of an image, ready to be painted."""
 
     name: str
     scores: Floats
@@ -123,34 +123,34 @@ class Heat:
         return colours.css(float(self.strengths[unit]), self.scale.directed)
 
 
-def picture_of(e: Explanation) -> Picture:
-    """The picture an explanation is of, cut into units, and no larger than a screen shows."""
-    picture = e.input
-    if not isinstance(picture, Picture) or picture.areas is None:
-        raise PisteError("A heat map needs a picture that was explained, but a text was.")
-    factor = -(-max(picture.width, picture.height) // LARGEST)
+def image_of(e: Explanation) -> ImageInput:
+    """The image an explanation is of, cut into units, and no larger than a screen shows."""
+    image = e.input
+    if not isinstance(image, ImageInput) or image.areas is None:
+        raise PisteError("A heat map needs an image that was explained, but a text was.")
+    factor = -(-max(image.width, image.height) // LARGEST)
     if factor < 2:
-        return picture
-    pixels = np.asarray(picture.image().reduce(factor))
-    return replace(picture, pixels=pixels, areas=picture.areas[::factor, ::factor])
+        return image
+    pixels = np.asarray(image.to_pil().reduce(factor))
+    return replace(image, pixels=pixels, areas=image.areas[::factor, ::factor])
 
 
 def named(e: Explanation) -> str:
-    """The picture's name and its full size in words."""
-    picture = e.input
-    assert isinstance(picture, Picture)  # :func:`picture_of` refused others
-    return f"{picture.name}, {picture.width} × {picture.height} pixels as the model sees it"
+    """The image's name and its full size in words."""
+    image = e.input
+    assert isinstance(image, ImageInput)  # :func:`image_of` refused others
+    return f"{image.name}, {image.width} × {image.height} pixels as the model sees it"
 
 
-def areas_of(picture: Picture) -> NDArray[np.int32]:
+def areas_of(image: ImageInput) -> NDArray[np.int32]:
     """The unit of every pixel."""
-    assert picture.areas is not None  # :func:`picture_of` refused others
-    return picture.areas
+    assert image.areas is not None  # :func:`image_of` refused others
+    return image.areas
 
 
-def paled(picture: Picture) -> Pixels:
-    """The picture in light greys (height × width), on which colours can be laid."""
-    greys = picture.pixels @ _LUMA
+def paled(image: ImageInput) -> Pixels:
+    """The image in light greys (height × width), on which colours can be laid."""
+    greys = image.pixels @ _LUMA
     return np.round(255 - PALE * (255 - greys)).astype(np.uint8)
 
 
@@ -165,6 +165,6 @@ def tinted(ground: Pixels, strengths: Floats, directed: bool) -> Pixels:
 
 def painted(e: Explanation, heat: Heat) -> Pixels:
     """The heat map itself: height × width × 3."""
-    picture = picture_of(e)
-    ground = np.repeat(paled(picture)[:, :, None], 3, axis=2)
-    return tinted(ground, picture.painted(heat.strengths), heat.scale.directed)
+    image = image_of(e)
+    ground = np.repeat(paled(image)[:, :, None], 3, axis=2)
+    return tinted(ground, image.painted(heat.strengths), heat.scale.directed)

@@ -16,8 +16,8 @@ from piste.methods.controls import ControlMethod
 
 FAMILIES: Mapping[str, str] = {
     "slalom": "SLALOM",
-    "asking": "other black-box methods",
-    "inside": "white-box methods",
+    "black-box": "other black-box methods",
+    "white-box": "white-box methods",
     "control": "controls",
 }
 """What the families are called."""
@@ -25,7 +25,7 @@ FAMILIES: Mapping[str, str] = {
 # Shades on a light ground, and the same on a dark one.
 _SHADES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "slalom": (("#0b57a4", "#66b2ff"), ("#3b86d6", "#9cc9ff"), ("#6a63c9", "#a9a4ff")),
-    "asking": (
+    "black-box": (
         ("#c24e00", "#ff9450"),
         ("#e58a2c", "#ffb866"),
         ("#7a3a0c", "#d98a5a"),
@@ -33,7 +33,7 @@ _SHADES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("#db5f45", "#ff8f75"),
         ("#9c6b3f", "#cda27a"),
     ),
-    "inside": (
+    "white-box": (
         ("#00795c", "#33c79c"),
         ("#33a884", "#7fe0c0"),
         ("#0f4f45", "#5aa898"),
@@ -42,8 +42,8 @@ _SHADES: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "control": (("#7b838c", "#98a1ab"), ("#a0a7af", "#737b84")),
 }
-_MARKERS = {"slalom": "", "asking": "osD^vP<", "inside": "osD^vP<", "control": ""}
-_DOTS = {"slalom": "o", "asking": "o", "inside": "D", "control": "X"}
+_MARKERS = {"slalom": "", "black-box": "osD^vP<", "white-box": "osD^vP<", "control": ""}
+_DOTS = {"slalom": "o", "black-box": "o", "white-box": "D", "control": "X"}
 _DASHES: Mapping[str, tuple[Any, ...]] = {
     "slalom": ("-", (0, (6, 1.5)), (0, (2, 1))),
     "control": ((0, (5, 3)), (0, (1, 2))),
@@ -73,17 +73,17 @@ def family(method: str) -> str:
     """The family of a method by its name, which may have options and a score behind it.
 
     >>> [family(name) for name in ("slalom:value", "lime", "gradient", "random[seed=3]", "my")]
-    ['slalom', 'asking', 'inside', 'control', 'asking']
+    ['slalom', 'black-box', 'white-box', 'control', 'black-box']
     """
     name = re.split(r"[:\[]", method)[0]
     known = METHODS.get(name)
     if name.startswith("slalom"):
         return "slalom"
     if known is None:
-        return "asking"
+        return "black-box"
     if issubclass(known, ControlMethod):
         return "control"
-    return "asking" if known.needs == "answers" else "inside"
+    return "black-box" if known.needs == "answers" else "white-box"
 
 
 def styles(methods: Sequence[str]) -> dict[str, Style]:

@@ -1,4 +1,4 @@
-"""The outlines of a picture's parts, traced along the edges of their pixels."""
+"""The outlines of an image's parts, traced along the edges of their pixels."""
 
 from __future__ import annotations
 

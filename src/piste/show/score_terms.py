@@ -35,14 +35,14 @@ _NOT_ANSWERS = ("importance", "linear")
 """Scores that are not on the scale of the answers."""
 
 
-def told(e: Explanation) -> bool:
+def is_determined(e: Explanation) -> bool:
     """Whether weights are determined, so that importances can be shown."""
     return e.mixing is None or e.mixing.told
 
 
 def shown(e: Explanation) -> list[str]:
     """The scores that can be shown: all but importances that are not determined."""
-    hidden = "" if told(e) else "importance"
+    hidden = "" if is_determined(e) else "importance"
     return [name for name in e.scores if name != hidden or name == e.ranking]
 
 
@@ -54,7 +54,7 @@ def main_scores(e: Explanation) -> list[str]:
 
 def plane_scores(e: Explanation) -> tuple[str, str] | None:
     """The scores of the plane: value, and importance or else contribution; None without both."""
-    upward = "importance" if told(e) else "contribution"
+    upward = "importance" if is_determined(e) else "contribution"
     return ("value", upward) if {"value", upward} <= set(e.scores) else None
 
 
@@ -94,7 +94,7 @@ def sides(e: Explanation, name: str, label: str | int | None = None) -> tuple[st
 
 
 def scale_ends(e: Explanation, name: str, label: str | int | None = None) -> tuple[str, str]:
-    """What the high and the low end of a picture's colours mean: weight has one colour there."""
+    """What the high and the low end of an image's colours mean: weight has one colour there."""
     if name == "importance":
         return "weighs most", "weighs least"
     if name in UNDIRECTED:
@@ -128,7 +128,7 @@ def standing(e: Explanation) -> str:
 def plane_note(e: Explanation) -> str:
     """The same for readers of a plane: also why it shows contributions, if it does."""
     said = standing(e)
-    return said if told(e) else f"{said[:-1]}, so the plane shows contributions."
+    return said if is_determined(e) else f"{said[:-1]}, so the plane shows contributions."
 
 
 def _link(e: Explanation) -> object:
@@ -206,7 +206,7 @@ def how_to_read(e: Explanation, name: str, label: str | int | None = None) -> st
 
 def most_names(e: Explanation) -> int:
     """Names one plane can hold; a part's name tells a reader less than a word does."""
-    return 14 if wording.of_picture(e) else 28
+    return 14 if wording.of_image(e) else 28
 
 
 _FAINTEST = 0.12

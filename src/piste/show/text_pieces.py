@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.show import wording
 
 
@@ -20,7 +20,7 @@ class Piece:
 
 def texts(e: Explanation) -> list[list[Piece]]:
     """The input cut into pieces, one list per text of a pair; joined, they are the input."""
-    if isinstance(e.input, Picture):
+    if isinstance(e.input, ImageInput):
         return []
     given = (e.input,) if isinstance(e.input, str) else e.input
     cut = wording.input_notes(e).get("long") == "truncate"

@@ -10,25 +10,25 @@ import numpy as np
 
 from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Unit
 from piste.surrogates import MeanSurrogate
 from piste.types import Flags, Floats
 
 
-def of_picture(e: Explanation) -> bool:
-    """Whether a picture was explained, not a text."""
-    return isinstance(e.input, Picture)
+def of_image(e: Explanation) -> bool:
+    """Whether an image was explained, not a text."""
+    return isinstance(e.input, ImageInput)
 
 
 def what(e: Explanation) -> str:
     """What was explained, as a noun."""
-    return "picture" if of_picture(e) else "text"
+    return "image" if of_image(e) else "text"
 
 
 def part(e: Explanation) -> str:
-    """A unit as a noun: a picture has parts, a text words, tokens, sentences or units."""
-    if of_picture(e):
+    """A unit as a noun: an image has parts, a text words, tokens, sentences or units."""
+    if of_image(e):
         return "part"
     named = input_notes(e).get("units")
     return str(named)[:-1] if named in ("words", "tokens", "sentences") else "unit"

@@ -102,7 +102,7 @@ def fit_analytic(ask: Ask, n: int) -> AnalyticFit:
     [0.3, -0.1, -0.2]
     """
     if n < 1:
-        raise PisteError(f"At least one unit is wanted, but n = {n} came.")
+        raise PisteError(f"n: expected at least one unit, got {n}.")
     values = np.asarray(ask(single_questions(n)), dtype=np.float64)
     if len(values) != n or not np.isfinite(values).all():
         raise PisteError(f"ask must return {n} finite answers for {n} questions.")

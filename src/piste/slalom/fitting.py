@@ -101,9 +101,10 @@ def fit(
     columns = answers[:, None] if answers.ndim == 1 else answers
     if solver == "sgd":
         return _by_descent(used, active, answers, options)
-    if solver != "newton" or options:
-        said = f"solver={solver!r}" if solver != "newton" else f"the option {next(iter(options))!r}"
-        raise PisteError(f"{said} is unknown: solvers are 'newton' and 'sgd'.")
+    if solver != "newton":
+        raise PisteError(f"solver: expected 'newton' or 'sgd', got {solver!r}.")
+    if options:
+        raise PisteError(f"Expected no options for solver='newton', got {next(iter(options))!r}.")
     asked = Questions(used)
     reduced, basis = leading(columns)
     flat = answers.ndim == 1
@@ -138,7 +139,7 @@ def _form(form: FormChoice | Form) -> Form | None:
     if isinstance(form, Form):
         return form
     if form != "auto" and form not in FORMS:
-        raise PisteError(f"form={form!r} is unknown: choose auto, {', '.join(FORMS)}.")
+        raise PisteError(f"form: expected one of auto, {', '.join(FORMS)}, got {form!r}.")
     return None if form == "auto" else FORMS[form]
 
 

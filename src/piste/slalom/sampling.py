@@ -13,7 +13,7 @@ import numpy as np
 
 from piste.types import Ints as Indices
 
-Seen = set[bytes]
+SeenKeys = set[bytes]
 
 # Mostly three units, as in the paper; single ones say what a unit says alone, and different sizes
 # tell the units' weight from the background's.
@@ -26,7 +26,7 @@ def draw(
     n: int,
     count: int,
     rng: np.random.Generator,
-    seen: Seen | None = None,
+    seen: SeenKeys | None = None,
     types: Indices | None = None,
 ) -> list[Indices]:
     """``count`` new questions about n units (fewer if there are no more), none in ``seen``.
@@ -74,7 +74,7 @@ def key_of(kinds: Indices) -> bytes:
     return kinds.astype(np.int32).tobytes()
 
 
-def _new(kinds: Indices, seen: Seen) -> bool:
+def _new(kinds: Indices, seen: SeenKeys) -> bool:
     key = key_of(kinds)
     if key in seen:
         return False
@@ -83,7 +83,7 @@ def _new(kinds: Indices, seen: Seen) -> bool:
 
 
 def _from_all(
-    sampler: str, types: Indices, count: int, rng: np.random.Generator, seen: Seen
+    sampler: str, types: Indices, count: int, rng: np.random.Generator, seen: SeenKeys
 ) -> list[Indices]:
     """Few units have few subsets: list those the sampler could give and take them in turn."""
     n = len(types)

@@ -111,7 +111,7 @@ def _game(
     weight, value = background
     if not weight >= 0 or not np.isfinite(value):
         raise PisteError(
-            f"The background {background!r} is wrong: a weight ≥ 0 and a finite value."
+            f"background: expected a weight ≥ 0 and a finite value, got {background!r}."
         )
     # A common factor of all weights changes nothing; this keeps e^s in range.
     shift = s.max()

@@ -67,8 +67,8 @@ def fit_vocabulary(
     documents = int(asked.owners.max(initial=-1)) + 1
     if documents < LEAST_DOCUMENTS:
         raise PisteError(
-            f"A vocabulary is fitted to many documents, but only {documents} came: give at least "
-            f"{LEAST_DOCUMENTS}."
+            f"Expected at least {LEAST_DOCUMENTS} documents to fit a vocabulary to, got "
+            f"{documents}: give more."
         )
     with threads_for(0):
         posterior, r2 = _fit(asked, seed)

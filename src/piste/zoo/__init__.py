@@ -11,7 +11,7 @@ _FOLDER = Path(__file__).parent
 _MODELS = {
     "piste:reviews": ("reviews", "sentiment of film reviews, BERT-style encoder"),
     "piste:reviews-gpt": ("reviews_gpt", "sentiment of film reviews, GPT-2-style decoder"),
-    "piste:fashion": ("fashion", "garments in small grey pictures, ViT"),
+    "piste:fashion": ("fashion", "garments in small grey images, ViT"),
 }
 
 

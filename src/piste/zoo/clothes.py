@@ -9,7 +9,7 @@ import numpy as np
 from piste.validation import choose
 
 if TYPE_CHECKING:
-    from piste.image import Picture
+    from piste.image import ImageInput
 
 Points = tuple[tuple[float, float], ...]
 
@@ -32,15 +32,15 @@ _WHOLES: dict[str, tuple[Points, ...]] = {
 CLOTHES: tuple[str, ...] = (*_HALVES, *_WHOLES)
 
 
-def draw_clothes(kind: str) -> Picture:
-    """A grey 28 × 28 picture on black, as those that ``piste:fashion`` was trained with.
+def draw_clothes(kind: str) -> ImageInput:
+    """A grey 28 × 28 image on black, as those that ``piste:fashion`` was trained with.
 
     >>> draw_clothes("boot").pixels.shape
     (28, 28, 3)
     """
     from PIL import Image, ImageDraw
 
-    from piste.image import Picture
+    from piste.image import ImageInput
 
     choose("kind", kind, CLOTHES)
     large = Image.new("L", (SIZE * _FINER, SIZE * _FINER))
@@ -51,7 +51,7 @@ def draw_clothes(kind: str) -> Picture:
     rng = np.random.default_rng(0)
     cloth = grey * (1 + 0.12 * rng.normal(size=grey.shape))  # cloth is not even
     pixels = np.round(np.clip(cloth, 0, 255)).astype(np.uint8)
-    return Picture.of(np.repeat(pixels[..., None], 3, axis=2))
+    return ImageInput.of(np.repeat(pixels[..., None], 3, axis=2))
 
 
 def _outlines(kind: str) -> tuple[Points, ...]:

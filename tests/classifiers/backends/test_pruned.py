@@ -30,13 +30,13 @@ def reduced_layers(classifier: Any) -> int:
     return sum(isinstance(part, OneRow) for part in module.modules())
 
 
-def test_a_lean_twin_answers_as_the_model_does(family: Any) -> None:
+def test_a_pruned_copy_answers_as_the_model_does(family: Any) -> None:
     name, model, tokenizer = family
-    lean, plain = TextClassifier(model, tokenizer), TextClassifier(model, tokenizer, lean=False)
-    one, other = lean.subject(TEXT), plain.subject(TEXT)
+    pruned, plain = TextClassifier(model, tokenizer), TextClassifier(model, tokenizer, pruned=False)
+    one, other = pruned.subject(TEXT), plain.subject(TEXT)
     assert np.allclose(one.ask(questions(one)), other.ask(questions(other)), atol=2e-5)
     assert reduced_layers(plain) == 0
-    assert reduced_layers(lean) >= 3 or name not in REDUCED
+    assert reduced_layers(pruned) >= 3 or name not in REDUCED
     assert not any(isinstance(part, OneRow) for part in model.modules())
 
 
@@ -45,7 +45,7 @@ def test_alone_the_model_itself_answers(bert: Any) -> None:
     with torch.inference_mode():
         own = bert.model(**ids).logits.double().numpy()
     subject = bert.subject(TEXT)
-    assert bert._backend.stands_in
+    assert bert._backend.is_replaced
     assert np.array_equal(subject.ask([subject.whole]), own)
 
 
@@ -70,7 +70,7 @@ def test_a_model_changed_after_loading_is_noticed(wordpiece: Any) -> None:
     with torch.random.fork_rng(), torch.no_grad():
         model.classifier = torch.nn.Linear(16, 3, bias=False)
         model.classifier.weight.copy_(2 * old.weight)
-    expected = TextClassifier(model, wordpiece, lean=False).subject(TEXT).ask([[0], [1, 2]])
+    expected = TextClassifier(model, wordpiece, pruned=False).subject(TEXT).ask([[0], [1, 2]])
     assert np.allclose(classifier.subject(TEXT).ask([[0], [1, 2]]), expected, atol=1e-5)
 
 
@@ -101,8 +101,8 @@ def test_a_twin_that_is_wrong_on_long_questions_is_dropped(
     monkeypatch.setattr(OneRow, "forward", wrong_when_long)
     classifier._backend._checked_length = 2
     answers = subject.ask([subject.whole, subject.whole[1:]])
-    assert not classifier._backend.stands_in
-    plain = TextClassifier(model, wordpiece, lean=False).subject("good film " * 25)
+    assert not classifier._backend.is_replaced
+    plain = TextClassifier(model, wordpiece, pruned=False).subject("good film " * 25)
     assert np.allclose(answers, plain.ask([plain.whole, plain.whole[1:]]), atol=1e-5)
 
 

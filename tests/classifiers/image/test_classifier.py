@@ -13,8 +13,8 @@ from PIL import Image
 import piste
 from piste import PisteError
 from piste.classifiers.image.subject import token_cost
-from piste.image import Picture
-from tests.classifiers.pictures import DROPPING, FAMILIES, SIDE, build, loaded, photo, processor
+from piste.image import ImageInput
+from tests.classifiers.images import DROPPING, FAMILIES, SIDE, build, loaded, photo, processor
 
 
 @pytest.fixture(scope="module", params=list(FAMILIES))
@@ -101,7 +101,7 @@ def test_dropped_patches_are_really_absent(name: str) -> None:
     other = subject.input.pixels.copy()
     gone = ~np.isin(subject.input.areas, kept)
     other[gone] = 255 - other[gone]
-    changed = classifier.subject(Picture(other, prepared=True), units="patches")
+    changed = classifier.subject(ImageInput(other, prepared=True), units="patches")
     np.testing.assert_allclose(changed.ask([kept]), expected, atol=1e-5)
     assert not np.allclose(changed.ask([changed.whole]), subject.ask([subject.whole]), atol=1e-2)
 
@@ -154,11 +154,11 @@ def test_the_users_model_stays_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["swin", "beit"])
-def test_models_that_need_every_patch_are_batched_by_the_size_of_the_picture(name: str) -> None:
-    """Swin's own tokens are many and small: by their number hardly two pictures would fit."""
+def test_models_that_need_every_patch_are_batched_by_the_size_of_the_image(name: str) -> None:
+    """Swin's own tokens are many and small: by their number hardly two images would fit."""
     subject = loaded(name).subject(photo())
     ((question, _),) = subject.encode(subject.whole)
-    assert question.length == token_cost(subject.picture)
+    assert question.length == token_cost(subject.image)
 
 
 def test_a_changed_model_gives_its_new_answers() -> None:
@@ -182,15 +182,15 @@ def test_a_changed_model_gives_its_new_answers() -> None:
     )
 
 
-def test_pictures_of_several_sizes_share_a_batch() -> None:
+def test_images_of_several_sizes_share_a_batch() -> None:
     classifier = piste.load(build("dinov2"), processor(do_resize=False))
-    pictures = [photo(32, 32), photo(32, 48), photo(40, 33, seed=1)]
-    together = piste.explain(classifier, pictures, method="occlusion", units="grid:2", held_out=2)
-    for picture, e in zip(pictures, together, strict=True):
-        assert (e.input.height, e.input.width) == picture.shape[:2]
-        alone = piste.explain(classifier, picture, method="occlusion", units="grid:2", held_out=2)
+    images = [photo(32, 32), photo(32, 48), photo(40, 33, seed=1)]
+    together = piste.explain(classifier, images, method="occlusion", units="grid:2", held_out=2)
+    for image, e in zip(images, together, strict=True):
+        assert (e.input.height, e.input.width) == image.shape[:2]
+        alone = piste.explain(classifier, image, method="occlusion", units="grid:2", held_out=2)
         np.testing.assert_allclose(e.score(), alone.score(), atol=2e-4)
-    odd = classifier.subject(pictures[2], units="patches")
+    odd = classifier.subject(images[2], units="patches")
     assert len(odd) == 5 * 4
     assert (odd.input.areas[:, 32:] == -1).all(), "a rest that fills no patch is no unit"
 
@@ -198,7 +198,7 @@ def test_pictures_of_several_sizes_share_a_batch() -> None:
 def test_sequences_only_drop(vit: Any) -> None:
     subject = vit.subject(photo())
     for wrong in ([1, 0], [2, 2]):
-        with pytest.raises(PisteError, match="units of a picture can only be dropped"):
+        with pytest.raises(PisteError, match="units of an image can only be dropped"):
             subject.ask([wrong])
     with pytest.raises(PisteError, match="has the units 0 to 15"):
         subject.ask([[16]])
@@ -208,13 +208,13 @@ def test_sequences_only_drop(vit: Any) -> None:
 def test_greys_and_other_processors() -> None:
     """One channel, no scaling, crops: whatever a processor does to the numbers is undone."""
     grey = piste.load(build("vit", num_channels=1), processor(image_mean=[0.3], image_std=[0.2]))
-    picture = photo()[..., 1]
-    subject = grey.subject(picture)
-    values = grey.processor(images=Image.fromarray(picture), return_tensors="pt")
+    image = photo()[..., 1]
+    subject = grey.subject(image)
+    values = grey.processor(images=Image.fromarray(image), return_tensors="pt")
     with torch.no_grad():
         expected = grey.model(**values).logits.double().numpy()
     np.testing.assert_allclose(subject.ask([subject.whole]), expected, atol=1e-5)
-    assert np.isfinite(grey.subject(picture, removal="noise").ask([[0, 5]])).all()
+    assert np.isfinite(grey.subject(image, removal="noise").ask([[0, 5]])).all()
     for options in (
         {"do_normalize": False},
         {"do_rescale": False, "do_normalize": False},

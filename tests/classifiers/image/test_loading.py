@@ -1,4 +1,4 @@
-"""From what the user has to a classifier of pictures; units; clear words where it can't be."""
+"""From what the user has to a classifier of images; units; clear words where it can't be."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import piste
 from piste import PisteError
 from piste.classifiers import ImageClassifier, PixelFunction
 from piste.classifiers.image.fills import FILLS, fill
-from piste.image import Picture
-from tests.classifiers.pictures import build, loaded, photo, processor
+from piste.image import ImageInput
+from tests.classifiers.images import build, loaded, photo, processor
 from tests.conftest import TEXT
 
 
@@ -47,7 +47,7 @@ def test_a_folder_tells_what_it_reads(vit: Any, bert: Any, tmp_path: Path) -> No
         classifier.model.save_pretrained(tmp_path / name)
         reader.save_pretrained(tmp_path / name)
     image, text = piste.load(tmp_path / "image"), piste.load(tmp_path / "text")
-    assert (image.reads, text.reads) == ("pictures", "texts")
+    assert (image.reads, text.reads) == ("images", "texts")
     assert isinstance(image, ImageClassifier)
     questions = [[0, 3, 7], range(16)]
     np.testing.assert_allclose(
@@ -73,14 +73,22 @@ def test_a_pipeline_is_a_model_and_a_processor(vit: Any) -> None:
 
 def test_wrong_company_is_named(vit: Any, bert: Any) -> None:
     for arguments, options, words in (
-        ((vit.model,), {}, r"without its image processor: call piste.load\(model, processor\)"),
-        ((vit.model, bert.tokenizer), {}, "reads pictures, so an image processor is wanted"),
-        ((bert.model, vit.processor), {}, "reads texts, so a tokenizer is wanted"),
-        ((vit.model, "folder"), {}, "The image processor itself is wanted"),
-        ((vit.model, vit.processor), {"runtime": "onnx"}, "run by torch itself"),
+        ((vit.model,), {}, r"got the model alone: call piste.load\(model, processor\)"),
+        (
+            (vit.model, bert.tokenizer),
+            {},
+            "Expected an image processor for ViTFor",
+        ),
+        (
+            (bert.model, vit.processor),
+            {},
+            "Expected a tokenizer for BertFor",
+        ),
+        ((vit.model, "folder"), {}, "Expected the image processor itself"),
+        ((vit.model, vit.processor), {"runtime": "onnx"}, "expected 'torch' for an image model"),
         ((bright, vit.processor), {"inputs": "pixels"}, "let the function itself prepare them"),
-        ((bright,), {"inputs": "sounds"}, "inputs='sounds' is unknown: choose texts, pixels"),
-        ((vit.model.vit, vit.processor), {}, "one row of logits per picture is wanted"),
+        ((bright,), {"inputs": "sounds"}, "inputs: expected one of texts, pixels, got 'sounds'"),
+        ((vit.model.vit, vit.processor), {}, "Expected one row of logits per image"),
     ):
         with pytest.raises(PisteError, match=words):
             piste.load(*arguments, **options).subject(photo())
@@ -108,7 +116,7 @@ def test_functions_of_pixels() -> None:
     torch_one = piste.load(lambda p: torch.from_numpy(p).float().mean((1, 2, 3)), inputs="pixels")
     assert torch_one.subject(photo(), units="grid:2").ask([[0]]).shape == (1, 1)
     wrong = piste.load(lambda pixels: pixels[0], inputs="pixels")
-    with pytest.raises(PisteError, match="given 1 inputs and must return 1 rows"):
+    with pytest.raises(PisteError, match="Expected 1 rows of scores from the function"):
         wrong.subject(photo())
     with pytest.raises(PisteError, match="units='patches' needs a model that cuts"):
         classifier.subject(photo(), units="patches")
@@ -154,16 +162,16 @@ def test_many_patches_are_put_into_groups() -> None:
 
 
 def test_fills() -> None:
-    picture = Picture.of(photo())
-    fills = [fill(picture, kind) for kind in FILLS]
-    assert all(one.shape == picture.pixels.shape and one.dtype == np.uint8 for one in fills)
+    image = ImageInput.of(photo())
+    fills = [fill(image, kind) for kind in FILLS]
+    assert all(one.shape == image.pixels.shape and one.dtype == np.uint8 for one in fills)
     mean, blur, noise = fills
     assert (mean == mean[0, 0]).all()
     assert 0 < blur.std() < photo().std()
     assert noise.std() > 50
-    np.testing.assert_array_equal(noise, fill(Picture.of(photo()), "noise"))
-    assert not np.array_equal(noise, fill(Picture.of(photo(seed=4)), "noise"))
-    assert (np.ptp(fill(Picture.of(photo()[..., 0]), "noise"), axis=2) == 0).all(), "greys stay"
+    np.testing.assert_array_equal(noise, fill(ImageInput.of(photo()), "noise"))
+    assert not np.array_equal(noise, fill(ImageInput.of(photo(seed=4)), "noise"))
+    assert (np.ptp(fill(ImageInput.of(photo()[..., 0]), "noise"), axis=2) == 0).all(), "greys stay"
 
 
 def test_removals_paint_what_is_not_kept(vit: Any) -> None:
@@ -174,16 +182,16 @@ def test_removals_paint_what_is_not_kept(vit: Any) -> None:
         kept = np.isin(subject.areas, (1, 2))
         np.testing.assert_array_equal(pixels[kept], subject.input.pixels[kept])
         np.testing.assert_array_equal(pixels[~kept], subject.fill[~kept])
-        expected = vit.subject(Picture(pixels, prepared=True))
+        expected = vit.subject(ImageInput(pixels, prepared=True))
         np.testing.assert_allclose(subject.ask([[1, 2]]), expected.ask([expected.whole]), atol=1e-5)
 
 
 # -- bad input -----------------------------------------------------------------------------------
 
 
-def test_pictures_come_in_many_forms(vit: Any, tmp_path: Path) -> None:
+def test_images_come_in_many_forms(vit: Any, tmp_path: Path) -> None:
     (tmp_path / "half.png").write_bytes(png(photo())[:200])
-    with pytest.raises(PisteError, match=r"half\.png' is a broken picture"):
+    with pytest.raises(PisteError, match=r"half\.png' is a broken image"):
         vit.subject(str(tmp_path / "half.png"))
     (tmp_path / "photo.png").write_bytes(png(photo()))
     expected = vit.subject(photo())
@@ -192,7 +200,7 @@ def test_pictures_come_in_many_forms(vit: Any, tmp_path: Path) -> None:
         str(tmp_path / "photo.png"),
         png(photo()),
         Image.fromarray(photo()),
-        Picture.of(photo()),
+        ImageInput.of(photo()),
         photo() / 255,
         torch.from_numpy(photo()),
     ):
@@ -203,43 +211,43 @@ def test_pictures_come_in_many_forms(vit: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("A slow start", "reads pictures, but the text 'A slow start' came, and no file is called"),
-        ("a\0b" * 5000, "reads pictures, but the text"),
-        ("", "reads pictures, but the text '' came"),
-        (("a", "b"), r"reads pictures, but \('a', 'b'\) of type tuple came"),
-        (b"no picture", "is not a picture that can be read"),
-        (png(photo())[:200], "broken picture"),
-        (Path("/no/such/picture.png"), "could not be read: No such file"),
-        (42, "A picture is wanted"),
-        (None, "A picture is wanted"),
-        (np.zeros((4, 4, 7)), "of shape"),
+        ("A slow start", "Expected an image, got the text 'A slow start', which is no file"),
+        ("a\0b" * 5000, "Expected an image, got the text"),
+        ("", "Expected an image, got the text ''"),
+        (("a", "b"), r"Expected an image, got \('a', 'b'\) of type tuple"),
+        (b"no image", "is not an image that can be read"),
+        (png(photo())[:200], "broken image"),
+        (Path("/no/such/image.png"), "could not be read: No such file"),
+        (42, "Expected an image"),
+        (None, "Expected an image"),
+        (np.zeros((4, 4, 7)), "got the shape"),
         (np.full((4, 4, 3), 3.0), "must lie in 0 … 1"),
     ],
 )
-def test_bad_pictures(vit: Any, given: Any, words: str) -> None:
+def test_bad_images(vit: Any, given: Any, words: str) -> None:
     with pytest.raises(PisteError, match=words) as caught:
         piste.explain(vit, given)
     assert "\n" not in str(caught.value)
 
 
-def test_a_picture_for_a_text_model(bert: Any) -> None:
+def test_an_image_for_a_text_model(bert: Any) -> None:
     loud = piste.load(lambda texts: [len(text) for text in texts])
     for classifier in (bert, loud):
-        for given in (Picture.of(photo()), photo(), Image.fromarray(photo()), png(photo())):
-            with pytest.raises(PisteError, match=r"A text or a pair \(text, text\) is wanted"):
+        for given in (ImageInput.of(photo()), photo(), Image.fromarray(photo()), png(photo())):
+            with pytest.raises(PisteError, match="Expected a text or a pair of texts"):
                 piste.explain(classifier, given)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"units": "words"}, "units='words' is unknown for a picture: choose patches, grid:K"),
-        ({"units": "grid"}, "units='grid' is unknown"),
-        ({"units": "grid:1"}, "a number from 2 on"),
+        ({"units": "words"}, "units: expected one of patches, grid:K"),
+        ({"units": "grid"}, "units: expected .*, got 'grid'"),
+        ({"units": "grid:1"}, "K of at least 2"),
         ({"units": "grid:5"}, "only 4 patches wide or high"),
-        ({"units": "grid:-3"}, "is unknown"),
-        ({"removal": "mask"}, "removal='mask' is unknown for a picture: choose delete, attention"),
-        ({"long": "cut"}, "long='cut' is unknown"),
+        ({"units": "grid:-3"}, "units: expected"),
+        ({"removal": "mask"}, "removal: expected one of delete, attention"),
+        ({"long": "cut"}, "long: expected one of"),
     ],
 )
 def test_bad_choices(vit: Any, options: Any, words: str) -> None:
@@ -247,16 +255,16 @@ def test_bad_choices(vit: Any, options: Any, words: str) -> None:
         piste.explain(vit, photo(), **options)
     for wrong in ("grid:3", "mean"):
         name = "units" if ":" in wrong else "removal"
-        with pytest.raises(PisteError, match=f"{name}='{wrong}' is unknown: choose"):
+        with pytest.raises(PisteError, match=f"{name}: expected one of .*, got '{wrong}'"):
             piste.explain(lambda texts: [1.0] * len(texts), TEXT, **{name: wrong})
 
 
-def test_a_model_of_one_patch_and_pictures_of_another_size(vit: Any) -> None:
+def test_a_model_of_one_patch_and_images_of_another_size(vit: Any) -> None:
     single = piste.load(build("vit", patch_size=32), processor())
     with pytest.raises(PisteError, match="single unit to this model"):
         piste.explain(single, photo())
-    with pytest.raises(PisteError, match="can't read a picture of 20 × 20 pixels"):
-        vit.subject(Picture(photo(20, 20), prepared=True))
+    with pytest.raises(PisteError, match="can't read an image of 20 × 20 pixels"):
+        vit.subject(ImageInput(photo(20, 20), prepared=True))
     with pytest.raises(PisteError, match="only 3 pixels wide or high"):
         piste.load(bright, inputs="pixels").subject(photo(3, 3))
 

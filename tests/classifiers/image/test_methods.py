@@ -1,4 +1,4 @@
-"""Methods on pictures: the same code as on texts, and what it must find."""
+"""Methods on images: the same code as on texts, and what it must find."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from piste.classifiers.image.batching import Row
 from piste.engine import Engine
 from piste.methods import METHODS
 from piste.target import Target
-from tests.classifiers.pictures import PATCH, SIDE, loaded, photo, processor
+from tests.classifiers.images import PATCH, SIDE, loaded, photo, processor
 
 FIRST = Target("class", "log-odds of 'LABEL_0'", (0,))
 SMALL = {"samples": 60, "steps": 8, "copies": 3, "held_out": 4}
 # These are compiled when they are first used, which takes longer than everything else here;
-# tests/methods explains pictures by them too.
+# tests/methods explains images by them too.
 COMPILED = ("partition_shap", "permutation_shap")
 
 
@@ -89,10 +89,10 @@ def test_an_image_model_that_is_a_slalom_is_recovered() -> None:
 
 @pytest.mark.parametrize(
     "method",
-    # A picture's regions are no words that a table could have.
+    # An image's regions are no words that a table could have.
     [name for name in METHODS if name not in COMPILED and METHODS[name].needs != "a table"],
 )
-def test_every_method_explains_a_picture(method: str, vit: Any, tmp_path: Path) -> None:
+def test_every_method_explains_an_image(method: str, vit: Any, tmp_path: Path) -> None:
     one, same = (
         piste.explain(vit, photo(), method=method, seed=3, **few(method)) for _ in range(2)
     )
@@ -122,7 +122,7 @@ def test_models_that_need_every_patch_have_gradients(method: str, units: str) ->
     assert np.ptp(e.score()) > 0
 
 
-def test_integrated_gradients_go_from_a_plain_picture(vit: Any) -> None:
+def test_integrated_gradients_go_from_a_plain_image(vit: Any) -> None:
     swin = loaded("swin")
     for classifier in (vit, swin):
         for baseline in ("auto", "blur"):
@@ -137,7 +137,9 @@ def test_integrated_gradients_go_from_a_plain_picture(vit: Any) -> None:
                 held_out=0,
             )
             assert e.settings["baseline_used"] == ("mean" if baseline == "auto" else baseline)
-            inside = classifier.inside(classifier.subject(photo(), units="grid:2"), e.target)
+            inside = classifier.gradient_access(
+                classifier.subject(photo(), units="grid:2"), e.target
+            )
             with torch.no_grad():
                 begin = float(inside.numbers(inside.baseline(e.settings["baseline_used"])))
                 end = float(inside.numbers(inside.start))
@@ -153,7 +155,7 @@ def test_integrated_gradients_go_from_a_plain_picture(vit: Any) -> None:
 def test_gradients_are_those_of_the_answers(name: str) -> None:
     classifier = piste.load(loaded(name).model.double(), processor())
     subject = classifier.subject(photo(), units="grid:2")
-    inside = classifier.inside(subject, FIRST)
+    inside = classifier.gradient_access(subject, FIRST)
     start = inside.start.requires_grad_()
     (slopes,) = torch.autograd.grad(inside.numbers(start).sum(), start)
     generator = torch.Generator().manual_seed(0)
@@ -182,7 +184,7 @@ def test_the_telling_patch_comes_out_on_top() -> None:
         assert "can't be absent" in e.settings["input"]["instead"]
 
 
-def test_comparing_and_evaluating_pictures(vit: Any) -> None:
+def test_comparing_and_evaluating_images(vit: Any) -> None:
     found = piste.compare(
         vit, photo(), ["slalom", "occlusion", "gradient_x_input"], samples=60, units="grid:3"
     )

@@ -11,7 +11,7 @@ import torch
 
 import piste
 from piste import PisteError
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.target import Target
 from tests.conftest import FAMILIES, SMALL, TEXT, build
 
@@ -22,9 +22,9 @@ SCALING = {
 }
 
 
-def look(model: Any, tokenizer: Any, text: Any = TEXT, target: Target = FIRST) -> Inside:
+def look(model: Any, tokenizer: Any, text: Any = TEXT, target: Target = FIRST) -> GradientAccess:
     classifier = piste.load(model, tokenizer)
-    return classifier.inside(classifier.subject(text), target)
+    return classifier.gradient_access(classifier.subject(text), target)
 
 
 def own_logits(classifier: Any, text: Any) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_gradients_agree_with_finite_differences(name: str, request: pytest.Fixt
 
 def test_tokens_are_summed_by_unit_and_fixed_ones_left_out(bert: Any) -> None:
     subject = bert.subject(("A slow start", "a wonderful ending"))
-    inside = bert.inside(subject, FIRST)
+    inside = bert.gradient_access(subject, FIRST)
     tokens = np.arange(len(subject.token_units), dtype=float)
     sums = inside.per_unit(tokens)
     for unit in range(len(subject)):
@@ -103,7 +103,7 @@ def test_the_model_never_notices(family: tuple[str, Any, Any]) -> None:
 
 
 def test_the_hook_goes_even_after_a_failure(bert: Any) -> None:
-    inside = bert.inside(bert.subject(TEXT), FIRST)
+    inside = bert.gradient_access(bert.subject(TEXT), FIRST)
     with pytest.raises(RuntimeError):
         inside.logits(torch.zeros(1, 3, 5))
     assert not inside.embedding._forward_hooks
@@ -112,7 +112,7 @@ def test_the_hook_goes_even_after_a_failure(bert: Any) -> None:
 def test_models_that_read_their_embeddings_twice_or_elsewhere_are_refused(
     bert: Any, wordpiece: Any
 ) -> None:
-    inside = bert.inside(bert.subject(TEXT), FIRST)
+    inside = bert.gradient_access(bert.subject(TEXT), FIRST)
     once = inside.twin.forward
     inside.twin.forward = lambda **inputs: (once(**inputs), once(**inputs))[1]  # type: ignore[method-assign]
     with pytest.raises(PisteError, match=r"reads its input embeddings 2 times .* answers only"):
@@ -140,7 +140,7 @@ def test_as_many_rows_as_tokens_are_not_mistaken(request: pytest.FixtureRequest)
 def test_models_without_embeddings_are_refused(bert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(bert.model), "get_input_embeddings", lambda self: None)
     with pytest.raises(PisteError, match="no input embeddings"):
-        bert.inside(bert.subject(TEXT), FIRST)
+        bert.gradient_access(bert.subject(TEXT), FIRST)
 
 
 def test_black_boxes_and_long_texts_are_refused(bert: Any) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812  # as everyone calls it
 
-from piste.classifiers.introspection.relevance import Ruled, steps_without_rule
+from piste.classifiers.introspection.relevance import RelevanceModel, steps_without_rule
 from piste.classifiers.introspection.relevance_rules import Rules
 
 Array = np.ndarray
@@ -84,7 +84,7 @@ def relevance(model: nn.Module, x: torch.Tensor) -> tuple[Array, torch.Tensor]:
 def test_gates_and_root_mean_squares_by_hand() -> None:
     model = Gated()
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(1)).double()
-    found, out = relevance(Ruled(copy.deepcopy(model)), x)
+    found, out = relevance(RelevanceModel(copy.deepcopy(model)), x)
     assert torch.allclose(out, model(x))
     assert steps_without_rule(out) == []
     gate, up, down, scale = (p.detach().numpy() for p in model.parameters())
@@ -113,7 +113,7 @@ def test_a_linear_network_gives_gradient_times_input() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.layers(x)
 
-    found, out = relevance(Ruled(Wrapped()), x)
+    found, out = relevance(RelevanceModel(Wrapped()), x)
     np.testing.assert_allclose(found, (slopes * x).numpy(), rtol=1e-5, atol=1e-6)
     assert torch.equal(out, layers(x))
 

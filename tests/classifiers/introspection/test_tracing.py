@@ -12,7 +12,7 @@ import torch
 import piste
 from piste import PisteError
 from piste.classifiers.introspection import attention_capture
-from piste.classifiers.introspection.attention_capture import Watch
+from piste.classifiers.introspection.attention_capture import AttentionCapture
 from piste.classifiers.introspection.tracing import Trace, trace, traces
 from piste.target import Target
 from tests.conftest import FAMILIES, GPT2, SMALL, TEXT, build
@@ -52,7 +52,7 @@ UNPROJECTED = ("xlnet", "falcon")
 
 def look(model: Any, tokenizer: Any, target: Target = FIRST, text: Any = TEXT) -> Any:
     classifier = piste.load(model, tokenizer)
-    return classifier.inside(classifier.subject(text), target)
+    return classifier.gradient_access(classifier.subject(text), target)
 
 
 @pytest.fixture(params=list(TRACED))
@@ -103,7 +103,7 @@ def test_gradients_are_those_of_finite_differences(
         assert (up - down) / 2e-4 == pytest.approx(expected, rel=2e-3, abs=2e-3)
 
 
-class Moved(Watch):
+class Moved(AttentionCapture):
     """Adds something to the weights of one layer at the moment they meet the values."""
 
     def __init__(self, tokens: int, number: int, by: np.ndarray) -> None:
@@ -160,18 +160,18 @@ def test_other_models_are_refused(
 def test_more_weights_than_memory_are_refused(bert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention_capture, "_MOST", 2000)
     with pytest.raises(PisteError, match=r"26 tokens has more than 2,000 weights in 2 layers"):
-        trace(bert.inside(bert.subject(TEXT), FIRST))
+        trace(bert.gradient_access(bert.subject(TEXT), FIRST))
 
 
 def test_all_classes_from_one_pass(bert: Any) -> None:
-    inside = bert.inside(bert.subject(TEXT), EVERY)
+    inside = bert.gradient_access(bert.subject(TEXT), EVERY)
     every = list(traces(inside))
     assert inside.calls == 1
     assert len(every) == 3
-    together = trace(bert.inside(bert.subject(TEXT), EVERY))
+    together = trace(bert.gradient_access(bert.subject(TEXT), EVERY))
     for label, one in enumerate(every):
         target = Target("function", "f", function=lambda z, k=label: z[:, k] - z.mean(1))
-        alone = trace(bert.inside(bert.subject(TEXT), target))
+        alone = trace(bert.gradient_access(bert.subject(TEXT), target))
         for a, b, c in zip(one.layers, alone.layers, together.layers, strict=True):
             np.testing.assert_allclose(a.gradients, b.gradients, atol=1e-6)
             np.testing.assert_array_equal(a.gradients, c.gradients[label])
@@ -223,9 +223,9 @@ def test_folded_heads_are_found_and_other_softmaxes_are_not() -> None:
         torch.manual_seed(0)
         model = Forgetful(5)
         x = torch.randn(1, 5, 4, requires_grad=True)
-    with Watch(5) as watch:
+    with AttentionCapture(5) as capture:
         model(x)
-    (met,) = watch.attentions()
+    (met,) = capture.attentions()
     assert met.weights.shape == (2, 5, 5)
     assert met.values is not None
     assert met.values.shape == (2, 5, 2)
@@ -237,10 +237,10 @@ def test_products_written_in_letters_give_values_the_right_way_round() -> None:
     rng = np.random.default_rng(0)
     scores = torch.from_numpy(rng.normal(size=(1, 2, 5, 5))).requires_grad_()
     values = torch.from_numpy(rng.normal(size=(5, 1, 2, 3)))
-    with Watch(5) as watch:
+    with AttentionCapture(5) as capture:
         weights = torch.softmax(scores, dim=3)
         mixed = torch.einsum("bnij,jbnd->ibnd", weights, values)
-    (met,) = watch.attentions()
+    (met,) = capture.attentions()
     assert met.values is not None
     again = (met.weights @ met.values)[0].transpose(0, 1)[:, None]
     torch.testing.assert_close(again, mixed)

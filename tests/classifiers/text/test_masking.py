@@ -120,14 +120,14 @@ def test_pairs_of_texts(bert: Any) -> None:
         assert ids[place] == (own if shown else bert.tokenizer.mask_token_id)
 
 
-def test_a_lean_twin_does_not_answer_where_it_would_read_elsewhere(bytes_with_all: Any) -> None:
+def test_a_pruned_copy_does_not_answer_where_it_would_read_elsewhere(bytes_with_all: Any) -> None:
     """Its head reads the last token, a model's the last one that is not the padding id."""
     model = build("gpt2", **FAMILIES["gpt2-pad"][1])
     for removal in ("pad", "attention"):
         classifier = piste.load(model, bytes_with_all)
         subject = classifier.subject(TEXT, removal=removal)
         classifier.calibrate(subject)
-        assert classifier._backend.stands_in, "without a lean twin this shows nothing"
+        assert classifier._backend.is_replaced, "without a pruned copy this shows nothing"
         n = len(subject)
         sequences = [list(range(n - k)) for k in range(1, 6)]
         hidden = [np.nonzero(subject.token_units >= n - k)[0] for k in range(1, 6)]
@@ -138,9 +138,9 @@ def test_a_lean_twin_does_not_answer_where_it_would_read_elsewhere(bytes_with_al
 def test_other_runtimes_read_hidden_questions_rightly(bytes_with_all: Any) -> None:
     model = build("gpt2", **FAMILIES["gpt2-pad"][1])
     answers = []
-    for lean in (True, False):
+    for pruned in (True, False):
         classifier = TextClassifier(
-            model, bytes_with_all, runtime="torch-int8", tolerance=9.0, lean=lean
+            model, bytes_with_all, runtime="torch-int8", tolerance=9.0, pruned=pruned
         )
         subject = classifier.subject(TEXT, removal="attention")
         answers.append(subject.ask([list(range(len(subject) - k)) for k in range(5)]))
@@ -161,7 +161,7 @@ def test_what_is_missing_is_said_in_one_sentence(bert: Any, byte_pairs: Any) -> 
             gpt.subject(TEXT, removal=removal)  # type: ignore[arg-type]
     with pytest.raises(PisteError, match="needs a tokenizer"):
         piste.explain(lambda texts: [len(t) for t in texts], TEXT, removal="mask")
-    with pytest.raises(PisteError, match="'blur' is unknown: choose delete, mask, pad, attention"):
+    with pytest.raises(PisteError, match="one of delete, mask, pad, attention, got 'blur'"):
         piste.explain(bert, TEXT, removal="blur")  # type: ignore[call-overload]
     long = " ".join(["good film"] * 60)
     for choice in ("error", "windows"):
@@ -229,7 +229,7 @@ def test_beginnings_are_not_shared_by_hidden_questions(
 
 def test_beginnings_shared_by_padded_questions_change_nothing(reviews_gpt: Any) -> None:
     subject = reviews_gpt.subject(" ".join([TEXT] * 4), removal="pad")
-    assert reviews_gpt._backend.stands_in, "without a lean twin this shows nothing"
+    assert reviews_gpt._backend.is_replaced, "without a pruned copy this shows nothing"
     rest = np.arange(len(subject) - 3)  # the last units are padding in every question
     sequences = [np.delete(rest, k) for k in range(10, 40)]
     alone = np.concatenate([subject.ask([sequence]) for sequence in sequences])

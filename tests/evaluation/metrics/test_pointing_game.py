@@ -1,4 +1,4 @@
-"""The pointing game, and what is marked in pictures."""
+"""The pointing game, and what is marked in images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from piste import PisteError
 from piste.data.image_rationales import Region, read_region
 from piste.evaluation import class_f1, evaluate
 from piste.evaluation.metrics.pointing_game import Pointing
-from piste.image import Picture
+from piste.image import ImageInput
 from tests.evaluation.cases import adding, case_of, explained, measure, yes_or_no
 
 YES = yes_or_no(adding({"a": 2.0, "b": 1.0, "c": -1.0}))
@@ -46,8 +46,8 @@ def test_pointing_by_hand(
 
 def test_a_region_marks_units_by_half_of_their_pixels() -> None:
     areas = np.repeat(np.repeat([[0, 1], [2, -1]], 4, axis=0), 4, axis=1).astype(np.int32)
-    picture = Picture(np.zeros((8, 8, 3), dtype=np.uint8), prepared=True, areas=areas)
-    cut: Any = SimpleNamespace(input=picture, units=(0, 1, 2))
+    image = ImageInput(np.zeros((8, 8, 3), dtype=np.uint8), prepared=True, areas=areas)
+    cut: Any = SimpleNamespace(input=image, units=(0, 1, 2))
     mask = np.zeros((16, 16), dtype=bool)  # at another resolution
     mask[:8, :8] = True  # all of unit 0
     mask[:4, 8:] = True  # half of unit 1
@@ -55,7 +55,7 @@ def test_a_region_marks_units_by_half_of_their_pixels() -> None:
     assert Region(mask).units(cut).tolist() == [True, True, False]
     assert Region(mask).units(cut, least=0.2).tolist() == [True, True, True]
     assert repr(Region(mask)) != repr(Region(~mask))
-    with pytest.raises(PisteError, match="picture only"):
+    with pytest.raises(PisteError, match="image only"):
         Region(mask).units(YES.subject("a b c"))
 
 
@@ -68,7 +68,7 @@ def test_masks_are_read_from_bytes_and_rows() -> None:
         assert region is not None
         assert region.mask.tolist() == expected
     assert read_region(None, "Row 3") is None
-    for wrong in (b"no picture", "words", [1, 2], 5):
+    for wrong in (b"no image", "words", [1, 2], 5):
         with pytest.raises(PisteError, match="Row 3"):
             read_region(wrong, "Row 3")
 

@@ -199,6 +199,6 @@ def test_every_method_has_a_family_and_a_look_of_its_own():
     kinds = {method: family(method) for method in METHODS}
     assert [m for m, kind in kinds.items() if kind == "slalom"] == ["slalom"]
     assert [m for m, kind in kinds.items() if kind == "control"] == ["random", "zero"]
-    assert sum(kind == "inside" for kind in kinds.values()) == 4
+    assert sum(kind == "white-box" for kind in kinds.values()) == 4
     looks = styles(tuple(METHODS)).values()
     assert len({(one.colour, one.marker, str(one.dashes)) for one in looks}) == len(METHODS)

@@ -1,4 +1,4 @@
-"""What runs the arithmetic of a model: torch itself, or a faster stand-in held against it."""
+"""What runs the arithmetic of a model: torch itself, or a faster runtime checked against it."""
 
 from piste.classifiers.backends.base import RUNTIMES, Runtime, start
 

@@ -52,7 +52,7 @@ def check_name(name: object) -> str:
     'openvino'
     """
     if name not in RUNTIMES:
-        raise PisteError(f"runtime={name!r} is unknown: choose {', '.join(RUNTIMES)}.")
+        raise PisteError(f"runtime: expected one of {', '.join(RUNTIMES)}, got {name!r}.")
     return str(name)
 
 

@@ -32,10 +32,10 @@ class TorchRuntime(Runtime):
         }
         if self._caches:
             tensors["use_cache"] = False
-        output = self.told(pad)(**tensors)
+        output = self.with_padding(pad)(**tensors)
         return getattr(output, "logits", None)  # type: ignore[return-value]  # checked by the caller
 
-    def told(self, pad: int | None) -> Any:
+    def with_padding(self, pad: int | None) -> Any:
         """The model, told what padding is.
 
         A shallow copy shares all weights but has a config of its own, so the user's stays as is.

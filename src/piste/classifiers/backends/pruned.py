@@ -80,7 +80,7 @@ class OneRow(nn.Module):
         return copies.contiguous() if row.shape[2] <= x.shape[2] else copies
 
 
-def lean_twin(
+def pruned_copy(
     model: nn.Module,
     agrees: Callable[[nn.Module], bool],
     positions: Sequence[ReadPosition] | None = None,

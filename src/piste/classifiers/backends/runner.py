@@ -1,4 +1,4 @@
-"""What answers in the model's place: the model itself, its lean twin, or another runtime."""
+"""What answers in the model's place: the model itself, its pruned copy, or another runtime."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from piste.classifiers.backends import Runtime, start
 from piste.classifiers.backends.base import Inputs, check_name
 from piste.classifiers.backends.native import TorchRuntime
-from piste.classifiers.backends.pruned import lean_twin
+from piste.classifiers.backends.pruned import pruned_copy
 from piste.classifiers.introspection.model_state import state_of
 from piste.errors import PisteError
 from piste.subject import Question
@@ -24,12 +24,12 @@ class Backend:
     ``difference`` is the largest found so far, in units of the logits.
     """
 
-    def __init__(self, model: Any, name: str, tolerance: float | None, lean: bool) -> None:
+    def __init__(self, model: Any, name: str, tolerance: float | None, pruned: bool) -> None:
         self.name = check_name(name)
         self.difference = 0.0
         self._model = model
         self._tolerance = tolerance
-        self._lean = lean
+        self._pruned = pruned
         self._plain = TorchRuntime(model)
         self._runtime: Runtime = self._plain
         self._built: object = None
@@ -39,7 +39,7 @@ class Backend:
         self._unabridged: Runtime | None = None
 
     @property
-    def stands_in(self) -> bool:
+    def is_replaced(self) -> bool:
         """Whether something else than the model itself answers."""
         return self._runtime is not self._plain
 
@@ -51,7 +51,7 @@ class Backend:
         return self._runtime.model
 
     @property
-    def told_padding(self) -> bool:
+    def receives_padding(self) -> bool:
         return self._runtime.pads
 
     def found(self) -> dict[str, float]:
@@ -59,11 +59,11 @@ class Backend:
         return {} if self.name == "torch" else {"runtime_difference": self.difference}
 
     def run(self, inputs: Inputs, pad: int | None, own: bool = False) -> torch.Tensor:
-        """Answer a batch; with ``own`` no lean twin may: it would read the hidden for padding."""
-        # One question alone is the model's own business: its output is the one to be explained.
+        """Answer a batch; ``own``: not by a pruned copy, which takes hidden tokens for padding."""
+        # A single question goes to the model itself: its output is the one to be explained.
         if self.name == "torch" and (own or len(inputs["input_ids"]) == 1):
             return self._plain.run(inputs, pad)
-        ready = self.stands_in and self._built is not None  # no lean twin on trial
+        ready = self.is_replaced and self._built is not None  # not while a pruned copy is checked
         return (self._complete() if own and ready else self._runtime).run(inputs, pad)
 
     def _complete(self) -> Runtime:
@@ -85,9 +85,9 @@ class Backend:
         self._checked_length, self._truth, self.difference = 0, None, 0.0
 
     def begin(self, probes: Sequence[Question], ask: Ask, example: Inputs) -> None:
-        """Make the lean twin and the chosen runtime; ``ask`` answers through this backend."""
+        """Make the pruned copy and the chosen runtime; ``ask`` answers through this backend."""
         self.reset()
-        model = self._make_lean(probes, ask) if "attention_mask" in example else None
+        model = self._make_pruned(probes, ask) if "attention_mask" in example else None
         self._example = example
         if self.name != "torch":
             self._runtime = start(self.name, model or self._model, example)
@@ -96,9 +96,9 @@ class Backend:
             self._runtime = TorchRuntime(model)
         self._built = self._state()
 
-    def _make_lean(self, probes: Sequence[Question], ask: Ask) -> Any:
+    def _make_pruned(self, probes: Sequence[Question], ask: Ask) -> Any:
         hooked = any(m._forward_hooks or m._forward_pre_hooks for m in self._model.modules())
-        if not self._lean or hooked or len(probes) < 2:
+        if not self._pruned or hooked or len(probes) < 2:
             return None
         truth = self._alone(probes, ask)
         scale = float(truth.abs().max().clamp_min(1e-6))
@@ -113,7 +113,7 @@ class Backend:
         if not agrees(self._model):  # not even the model agrees with itself to that precision
             return None
         try:
-            return lean_twin(self._model, agrees)
+            return pruned_copy(self._model, agrees)
         except Exception:  # a model that can't be copied runs as it is
             return None
 
@@ -122,10 +122,10 @@ class Backend:
     def check(self, questions: Sequence[Question], ask: Ask) -> None:
         """Compare answers on questions much longer than those compared before.
 
-        A lean twin that fails is dropped; a runtime that was asked for is refused.
+        A pruned copy that fails is dropped; a runtime that was asked for is refused.
         """
         longest = max(questions, key=lambda question: question.length)
-        if not self.stands_in or longest.length <= 4 * self._checked_length:
+        if not self.is_replaced or longest.length <= 4 * self._checked_length:
             return
         some = list({question.key: question for question in (longest, *questions[:8])}.values())
         answers, truth = ask(some).double(), self._alone(some, ask)
@@ -158,5 +158,5 @@ class Backend:
             self._runtime = chosen
 
     def _state(self) -> object:
-        # A lean twin shares the tensors, other runtimes copy them.
+        # A pruned copy shares the tensors, other runtimes copy them.
         return state_of(self._model, versions=self.name != "torch")

@@ -1,4 +1,4 @@
-"""Answers about rows of tokens of pictures, rows of different length together."""
+"""Answers about rows of tokens of images, rows of different length together."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from piste.classifiers.backends.pruned import FirstRow, lean_twin
+from piste.classifiers.backends.pruned import FirstRow, pruned_copy
 from piste.classifiers.backends.weight_sharing import twin_of
-from piste.classifiers.image.token_dropping import FAILURES, GivenTokens, Place
+from piste.classifiers.image.token_dropping import FAILURES, TokenInput, TokenLayout
 from piste.classifiers.introspection.key_bias import HIDDEN, NoAttentionError, is_hidden, run_biased
 from piste.types import Flags
 
@@ -22,7 +22,7 @@ _TRIED_PATCHES = (24, 13, 3)  # enough to see whether two ways to compute are th
 
 @dataclass(frozen=True)
 class Row:
-    """One question: a picture's tokens, and which of them are kept.
+    """One question: an image's tokens, and which of them are kept.
 
     Those that are not are left out, or with ``hides`` stay but are hidden from attention.
     """
@@ -40,16 +40,16 @@ class TokenRunner:
     """A model that is given rows of tokens.
 
     Rows of different length are padded where hidden padding changes nothing, which is tried; else
-    only rows of the same length go together. ``values`` is any picture of the size that all rows
+    only rows of the same length go together. ``values`` is any image of the size that all rows
     come from.
     """
 
-    def __init__(self, model: nn.Module, place: Place, values: torch.Tensor) -> None:
+    def __init__(self, model: nn.Module, place: TokenLayout, values: torch.Tensor) -> None:
         self.place = place
         self.pads = False
         self._values = values
         self._module = twin_of(model)
-        self._given = GivenTokens(self._module, place.path)
+        self._given = TokenInput(self._module, place.path)
 
     @property
     def patches(self) -> slice:
@@ -57,7 +57,7 @@ class TokenRunner:
         return slice(self.place.first, self.place.first + self.place.patches)
 
     def embed(self, values: torch.Tensor) -> torch.Tensor:
-        """The tokens of one picture, tokens × features."""
+        """The tokens of one image, tokens × features."""
         return self._given.embed(values)[0]
 
     def answer(self, rows: Sequence[Row]) -> torch.Tensor:
@@ -81,7 +81,7 @@ class TokenRunner:
     # -- trying --------------------------------------------------------------------------------
 
     def settle(self, tokens: torch.Tensor) -> None:
-        """Find out, on the tokens of a picture, how to answer quickly and still the same."""
+        """Find out, on the tokens of an image, how to answer quickly and still the same."""
         rows = [Row(tokens, self._some(len(tokens), count)) for count in _TRIED_PATCHES]
         truth = torch.cat([self.answer([row]) for row in rows])
         allowed = max(_SAME, 16 * torch.finfo(truth.dtype).eps) * float(truth.abs().max())
@@ -96,17 +96,17 @@ class TokenRunner:
             self.pads = False
         plain = self._module, self._given
 
-        def lean_agrees(twin: nn.Module) -> bool:
+        def pruned_agrees(twin: nn.Module) -> bool:
             if twin is not self._module:
-                self._module, self._given = twin, GivenTokens(twin, self.place.path)
+                self._module, self._given = twin, TokenInput(twin, self.place.path)
             return agrees()
 
         hooked = any(m._forward_hooks or m._forward_pre_hooks for m in self._module.modules())
-        if hooked or lean_twin(twin_of(plain[0]), lean_agrees, (FirstRow(),)) is None:
+        if hooked or pruned_copy(twin_of(plain[0]), pruned_agrees, (FirstRow(),)) is None:
             self._module, self._given = plain
 
     def _some(self, count: int, patches: int) -> Flags:
-        """All tokens that are no patch, and some patches from all over the picture."""
+        """All tokens that are no patch, and some patches from all over the image."""
         kept = np.ones(count, dtype=bool)
         kept[self.patches] = False
         chosen = np.linspace(0, self.place.patches - 1, min(patches, self.place.patches))

@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 from torch import nn
 
 from piste.classifiers.backends.weight_sharing import twin_of
-from piste.classifiers.base import trying
+from piste.classifiers.base import counting_calibration
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.image.batching import Row, TokenRunner
 from piste.classifiers.image.fills import fill
 from piste.classifiers.image.preprocessing import Preparation
 from piste.classifiers.image.subject import (
+    BaseImageClassifier,
     ImageSubject,
-    PictureClassifier,
-    read_picture,
+    read_image,
     token_cost,
 )
-from piste.classifiers.image.token_dropping import Place, find_patches, find_place, first_line
-from piste.classifiers.image.units import Patches, cut_picture
-from piste.classifiers.introspection.gradients import Inside
-from piste.classifiers.introspection.image_gradients import PatchInside, PixelInside
-from piste.classifiers.introspection.model_state import asking, state_of
+from piste.classifiers.image.token_dropping import TokenLayout, find_patches, find_place, first_line
+from piste.classifiers.image.units import Patches, cut_image
+from piste.classifiers.introspection.gradients import GradientAccess
+from piste.classifiers.introspection.image_gradients import PatchGradients, PixelGradients
+from piste.classifiers.introspection.model_state import evaluation_mode, state_of
 from piste.errors import PisteError
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Binding, Question, Subject
 from piste.types import Flags, Floats, Ints
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Sight:
-    """What was found out about a model that looks at pictures of one size."""
+class PatchAccess:
+    """What was found out about a model that looks at images of one size."""
 
     patches: Patches | None
-    place: Place | None
-    """Where all of a picture stands in tokens; None if nowhere."""
+    place: TokenLayout | None
+    """Where all of an image stands in tokens; None if nowhere."""
     obstacle: str = ""
     """Why tokens can't be left out there; nothing if they can."""
     runner: TokenRunner | None = None
@@ -56,12 +56,12 @@ class Sight:
     """Why a patch that is hidden from attention still matters; empty if it doesn't."""
 
 
-class ImageClassifier(PictureClassifier):
+class ImageClassifier(BaseImageClassifier):
     """An image classification model and its image processor. The model is never changed.
 
     Patches that are not asked about are really absent: their tokens are left out behind the
     embedding. Models that can't do without (they compute on the grid, like Swin) see them painted
-    over with the picture's mean colour instead, and the result says so.
+    over with the image's mean colour instead, and the result says so.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ImageClassifier(PictureClassifier):
         self.budget = budget or (8192 if self.device.type == "cpu" else 65536)
         self.labels, self.kind = read_head(self.config)
         self.preparation = Preparation(processor, _channels(model))
-        self._sights: dict[tuple[int, int], Sight] = {}
+        self._accesses: dict[tuple[int, int], PatchAccess] = {}
         self._state: object = None
         self._embedded: dict[str, torch.Tensor] = {}
 
@@ -85,9 +85,9 @@ class ImageClassifier(PictureClassifier):
     @contextmanager
     def session(self) -> Iterator[None]:
         if self._state != (state := state_of(self.model)):
-            self._state, self._sights = state, {}  # the model was changed since
+            self._state, self._accesses = state, {}  # the model was changed since
         try:
-            with asking(self.model):
+            with evaluation_mode(self.model):
                 yield
         finally:
             self._embedded.clear()  # by the next session the weights may be others
@@ -96,73 +96,72 @@ class ImageClassifier(PictureClassifier):
 
     def bind(self, input: Any, how: Binding) -> ImageSubject:
         removal = how.removal
-        picture, rounded = self.preparation.prepare(read_picture(input))
+        image, rounded = self.preparation.prepare(read_image(input))
         with self.session():
-            sight = self._sight(picture)
-        notes: dict[str, Any] = {"long": "fits", "size": [picture.width, picture.height]}
+            access = self._patch_access(image)
+        notes: dict[str, Any] = {"long": "fits", "size": [image.width, image.height]}
         if rounded:
             notes["rounded"] = rounded
-        if sight.patches is not None:
-            notes["patches"] = [sight.patches.rows, sight.patches.columns]
-        if removal == "delete" and sight.runner is None:
+        if access.patches is not None:
+            notes["patches"] = [access.patches.rows, access.patches.columns]
+        if removal == "delete" and access.runner is None:
             removal = "mean"
             notes["instead"] = (
-                f"patches can't be taken out of {type(self.model).__name__} ({sight.obstacle}): "
-                "they are painted over with the picture's mean colour"
+                f"patches can't be taken out of {type(self.model).__name__} ({access.obstacle}): "
+                "they are painted over with the image's mean colour"
             )
-        if removal == "attention" and (sight.runner is None or sight.unhidden):
+        if removal == "attention" and (access.runner is None or access.unhidden):
             raise PisteError(
                 f"removal='attention' is not possible with {type(self.model).__name__} "
-                f"({sight.unhidden or sight.obstacle}): choose 'delete', 'mean', 'blur' or 'noise'."
+                f"({access.unhidden or access.obstacle}): choose 'delete', 'mean', 'blur' or "
+                "'noise'."
             )
         by_token = removal in ("delete", "attention")
-        cut = cut_picture(picture, how.units, sight.patches, whole_patches=by_token)
+        cut = cut_image(image, how.units, access.patches, whole_patches=by_token)
         token_units = None
-        if by_token and sight.place is not None and cut.patch_units is not None:
-            token_units = _token_units(sight.place, cut.patch_units)
+        if by_token and access.place is not None and cut.patch_units is not None:
+            token_units = _token_units(access.place, cut.patch_units)
         # As if patches had 16 × 16 pixels, where it has none of its own or of very different size.
-        cost = token_cost(picture) if sight.runner is None else sight.runner.place.tokens
-        subject = ImageSubject(
-            self, picture, cut, removal, notes, token_units=token_units, cost=cost
-        )
-        subject.can_be_empty = removal != "delete" or sight.reads_nothing
+        cost = token_cost(image) if access.runner is None else access.runner.place.tokens
+        subject = ImageSubject(self, image, cut, removal, notes, token_units=token_units, cost=cost)
+        subject.can_be_empty = removal != "delete" or access.reads_nothing
         return subject
 
-    def _sight(self, picture: Picture) -> Sight:
-        """What the model does with pictures of this size, tried on the first. In a session."""
-        size = picture.height, picture.width
-        if size not in self._sights:
-            values = self._values(picture.pixels[None])
-            with trying(self):
-                self._sights[size] = self._try(picture, values)
-        return self._sights[size]
+    def _patch_access(self, image: ImageInput) -> PatchAccess:
+        """What the model does with images of this size, tried on the first. In a session."""
+        size = image.height, image.width
+        if size not in self._accesses:
+            values = self._values(image.pixels[None])
+            with counting_calibration(self):
+                self._accesses[size] = self._try(image, values)
+        return self._accesses[size]
 
-    def _try(self, picture: Picture, values: torch.Tensor) -> Sight:
+    def _try(self, image: ImageInput, values: torch.Tensor) -> PatchAccess:
         try:
             own = self.model(pixel_values=values)
         except (RuntimeError, ValueError, TypeError, IndexError) as problem:
             raise PisteError(
-                f"{type(self.model).__name__} can't read a picture of {picture.width} × "
-                f"{picture.height} pixels ({problem}): is the image processor another model's?"
+                f"{type(self.model).__name__} can't read an image of {image.width} × "
+                f"{image.height} pixels ({problem}): is the image processor another model's?"
             ) from problem
-        check_logits(getattr(own, "logits", None), 1, self.model, "picture")
-        return self._look(values)
+        check_logits(getattr(own, "logits", None), 1, self.model, "image")
+        return self._inspect(values)
 
-    def _look(self, values: torch.Tensor) -> Sight:
+    def _inspect(self, values: torch.Tensor) -> PatchAccess:
         patches = None
         try:
             patches = find_patches(self.model, values)
             if patches is None:
-                return Sight(None, None, "it does not cut pictures into patches")
+                return PatchAccess(None, None, "it does not cut images into patches")
             place, obstacle = find_place(self.model, values, patches)
             if place is None or obstacle:
-                return Sight(patches, place, obstacle)
+                return PatchAccess(patches, place, obstacle)
             runner = TokenRunner(self.model, place, values)
             tokens = runner.embed(values)
             runner.settle(tokens)
         except Exception as problem:  # a model that can't be copied or hooked is seen from outside
-            return Sight(patches, None, f"it can't be looked into: {first_line(problem)}")
-        return Sight(
+            return PatchAccess(patches, None, f"it can't be looked into: {first_line(problem)}")
+        return PatchAccess(
             patches,
             place,
             runner=runner,
@@ -182,12 +181,12 @@ class ImageClassifier(PictureClassifier):
         for (tokens, *_), numbers in groups.items():
             some = [questions[number] for number in numbers]
             logits = self._by_tokens(some) if tokens else self._by_pixels(some)
-            rows = check_logits(logits, len(some), self.model, "picture")
+            rows = check_logits(logits, len(some), self.model, "image")
             answers |= zip(numbers, rows.to(torch.float64).cpu().numpy(), strict=True)
         return np.array([answers[number] for number in range(len(questions))])
 
     def _by_pixels(self, questions: Sequence[Question]) -> torch.Tensor:
-        """By the model itself, of what is left of the pictures."""
+        """By the model itself, of what is left of the images."""
         pixels = [subject.pixels(kept) for subject, kept in _payloads(questions)]
         return self.model(pixel_values=self._values(np.stack(pixels))).logits
 
@@ -196,15 +195,15 @@ class ImageClassifier(PictureClassifier):
         return runner.answer(rows)
 
     def _rows(self, questions: Sequence[Question]) -> tuple[TokenRunner, list[Row]]:
-        """The questions as rows of tokens, all of pictures of one size."""
+        """The questions as rows of tokens, all of images of one size."""
         subjects = _payloads(questions)
-        runner = self._sight(subjects[0][0].picture).runner
+        runner = self._patch_access(subjects[0][0].image).runner
         assert runner is not None
         rows = []
         for subject, kept in subjects:
-            key = subject.picture.digest
+            key = subject.image.digest
             if key not in self._embedded:
-                self._embedded[key] = runner.embed(self._values(subject.picture.pixels[None]))
+                self._embedded[key] = runner.embed(self._values(subject.image.pixels[None]))
             hides = subject.removal == "attention"
             rows.append(Row(self._embedded[key], kept[subject.token_units], hides))
         return runner, rows
@@ -215,25 +214,25 @@ class ImageClassifier(PictureClassifier):
 
     # -- looking inside ------------------------------------------------------------------------
 
-    def inside(self, subject: Subject, target: Target) -> Inside:
+    def gradient_access(self, subject: Subject, target: Target) -> GradientAccess:
         assert isinstance(subject, ImageSubject)
         with self.session():
-            place = self._sight(subject.picture).place
-        pictures = {"own": subject.picture.pixels}
-        pictures |= {kind: fill(subject.picture, kind) for kind in ("mean", "blur")}
-        values = {name: self._values(pixels[None]) for name, pixels in pictures.items()}
+            place = self._patch_access(subject.image).place
+        images = {"own": subject.image.pixels}
+        images |= {kind: fill(subject.image, kind) for kind in ("mean", "blur")}
+        values = {name: self._values(pixels[None]) for name, pixels in images.items()}
         twin, units = twin_of(self.model, own_config=True), len(subject)
         if place is None or subject.patch_units is None:
             owners = subject.areas.ravel().astype(np.int64)
-            return PixelInside(twin, values, owners, units, target)
+            return PixelGradients(twin, values, owners, units, target)
         owners = _token_units(place, subject.patch_units)
-        return PatchInside(twin, place.path, values, owners, units, target)
+        return PatchGradients(twin, place.path, values, owners, units, target)
 
     def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
         assert isinstance(subject, ImageSubject)
-        return {"pixel_values": self._values(subject.picture.pixels[None])}
+        return {"pixel_values": self._values(subject.image.pixels[None])}
 
-    # -- telling -------------------------------------------------------------------------------
+    # -- describing -------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
         versions = {name: version(name) for name in ("torch", "transformers")}
@@ -250,7 +249,7 @@ class ImageClassifier(PictureClassifier):
         }
 
 
-def _token_units(place: Place, patch_units: Ints) -> Ints:
+def _token_units(place: TokenLayout, patch_units: Ints) -> Ints:
     """The unit of every token, −1 for those that are no patch."""
     units = np.full(place.tokens, -1)
     units[place.first : place.first + place.patches] = patch_units
@@ -267,7 +266,7 @@ def _channels(model: nn.Module) -> int:
     channels = 3 if first is None else int(first.in_channels)
     if channels not in (1, 3):
         raise PisteError(
-            f"{type(model).__name__} reads pictures of {channels} channels, and 3 or 1 are wanted: "
-            "load a function of pixels instead."
+            f"Expected a model that reads images of 3 or 1 channels, got {type(model).__name__} "
+            f"with {channels}: load a function of pixels instead."
         )
     return channels

@@ -9,24 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.classifiers.image.subject import (
+    BaseImageClassifier,
     ImageSubject,
-    PictureClassifier,
-    read_picture,
+    read_image,
     token_cost,
 )
-from piste.classifiers.image.units import cut_picture
+from piste.classifiers.image.units import cut_image
 from piste.classifiers.outputs import as_matrix
 from piste.classifiers.text.function import FunctionOutputs, OutputReader
 from piste.errors import PisteError
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Binding, Question
 from piste.types import Floats
 
 
-class PixelFunction(FunctionOutputs, PictureClassifier):
-    """A function from pictures (bytes, rows × height × width × 3) to scores.
+class PixelFunction(FunctionOutputs, BaseImageClassifier):
+    """A function from images (bytes, rows × height × width × 3) to scores.
 
-    A picture is explained in its own size, and parts that are removed are painted over; "delete"
+    An image is explained in its own size, and parts that are removed are painted over; "delete"
     becomes "mean", because pixels can't be absent.
 
     >>> import piste
@@ -36,7 +36,7 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
     [64.0, 96.0]
     """
 
-    budget = 32768  # in pieces of 16 × 16 pixels: large pictures come in small batches
+    budget = 32768  # in pieces of 16 × 16 pixels: large images come in small batches
     paced = False
 
     def __init__(
@@ -52,9 +52,9 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
 
     def bind(self, input: Any, how: Binding) -> ImageSubject:
         removal = how.removal
-        given = read_picture(input)
-        picture = Picture(given.pixels, given.name, prepared=True)
-        notes: dict[str, Any] = {"long": "fits", "size": [picture.width, picture.height]}
+        given = read_image(input)
+        image = ImageInput(given.pixels, given.name, prepared=True)
+        notes: dict[str, Any] = {"long": "fits", "size": [image.width, image.height]}
         if removal == "attention":
             raise PisteError(
                 "removal='attention' needs a model whose attention can be changed, and a function "
@@ -63,10 +63,10 @@ class PixelFunction(FunctionOutputs, PictureClassifier):
         if removal == "delete":
             removal = "mean"
             notes["instead"] = (
-                "pixels can't be absent: they are painted over with the picture's mean colour"
+                "pixels can't be absent: they are painted over with the image's mean colour"
             )
-        cut = cut_picture(picture, how.units, None, whole_patches=False)
-        return ImageSubject(self, picture, cut, removal, notes, cost=token_cost(picture))
+        cut = cut_image(image, how.units, None, whole_patches=False)
+        return ImageSubject(self, image, cut, removal, notes, cost=token_cost(image))
 
     def _raw(self, questions: Sequence[Question]) -> Floats:
         pixels = [subject.pixels(kept) for subject, kept in (q.payload for q in questions)]

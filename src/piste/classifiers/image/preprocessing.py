@@ -1,6 +1,6 @@
-"""From a picture to what an image model sees, and back: scaled, cropped, normalised.
+"""From an image to what an image model sees, and back: scaled, cropped, normalised.
 
-What a processor does to the size of a picture is its own business. What it does to the numbers
+What a processor does to the size of an image does not matter here. What it does to the numbers
 must be undone to show and to change what the model sees, so that is learned by trying: every
 channel is scaled and shifted.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from piste.errors import PisteError
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.types import Floats
 
 Pixels = NDArray[np.uint8]
@@ -24,7 +24,7 @@ Values = NDArray[np.float32]
 _TRIED = (0, 255, 128)
 _TRIED_SIZE = 512  # larger than what is cropped out of it, so that no border comes in
 _SAME = 1e-3
-"""The largest error in grey levels by which a picture counts as kept exactly."""
+"""The largest error in grey levels by which an image counts as kept exactly."""
 
 
 class Preparation:
@@ -46,15 +46,15 @@ class Preparation:
         expected = self.offset + 128 * self.scale
         if not (np.abs(self.scale) > 0).all() or not np.allclose(expected, middle, atol=1e-4):
             raise PisteError(
-                f"{type(processor).__name__} does not only scale and shift the numbers of a "
-                "picture, so parts of one can't be changed: load a function of pixels instead."
+                f"{type(processor).__name__} does not only scale and shift the numbers of an "
+                "image, so parts of one can't be changed: load a function of pixels instead."
             )
 
-    def prepare(self, picture: Picture) -> tuple[Picture, float]:
+    def prepare(self, image: ImageInput) -> tuple[ImageInput, float]:
         """What the model sees, and by how many grey levels it was rounded at most."""
-        if picture.prepared:
-            return Picture(picture.pixels, picture.name, prepared=True), 0.0
-        values = self._process(picture.pixels)
+        if image.prepared:
+            return ImageInput(image.pixels, image.name, prepared=True), 0.0
+        values = self._process(image.pixels)
         column = (slice(None), None, None)
         grey = (values - self.offset[column]) / self.scale[column]
         pixels = np.clip(np.round(grey), 0, 255).astype(np.uint8)
@@ -62,7 +62,7 @@ class Preparation:
         pixels = np.ascontiguousarray(np.moveaxis(pixels, 0, 2))
         if self.channels == 1:
             pixels = np.repeat(pixels, 3, axis=2)
-        return Picture(pixels, picture.name, prepared=True), 0.0 if rounded < _SAME else rounded
+        return ImageInput(pixels, image.name, prepared=True), 0.0 if rounded < _SAME else rounded
 
     def values(self, pixels: Pixels) -> Values:
         """The model's numbers, rows × channels × height × width, of rows of RGB pixels."""
@@ -75,7 +75,7 @@ class Preparation:
         return np.ascontiguousarray(values)
 
     def describe(self) -> str:
-        """What answers depend on, beside the bytes of the picture."""
+        """What answers depend on, beside the bytes of the image."""
         return f"{self.scale.round(9).tolist()} {self.offset.round(7).tolist()}"
 
     def _process(self, pixels: Pixels) -> Floats:
@@ -85,14 +85,14 @@ class Preparation:
             values: Any = self.processor(images=image, return_tensors="pt")["pixel_values"]
         except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as problem:
             raise PisteError(
-                f"{type(self.processor).__name__} could not prepare a picture of "
+                f"{type(self.processor).__name__} could not prepare an image of "
                 f"{pixels.shape[1]} × {pixels.shape[0]} pixels ({problem})."
             ) from problem
         if not isinstance(values, torch.Tensor) or values.shape[:2] != (1, self.channels):
             shape = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values)
             raise PisteError(
-                f"{type(self.processor).__name__} makes {shape} of a picture where 1 × "
-                f"{self.channels} × height × width is wanted: load a function of pixels instead."
+                f"{type(self.processor).__name__} makes {shape} of an image, expected 1 × "
+                f"{self.channels} × height × width: load a function of pixels instead."
             )
         return values[0].cpu().double().numpy()
 

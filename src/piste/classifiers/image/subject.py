@@ -1,4 +1,4 @@
-"""Subjects of classifiers that read pictures: units with their places, and what is left of them."""
+"""Subjects of classifiers that read images: units with their places, and what is left of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from piste.classifier import Classifier
 from piste.classifiers.base import EngineSubject
 from piste.classifiers.image.fills import fill
-from piste.classifiers.image.units import Cut, read_units
+from piste.classifiers.image.units import Segmentation, read_units
 from piste.errors import PisteError, shorten
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import (
+    IMAGE_REMOVALS,
     LONG_CHOICES,
-    PICTURE_REMOVALS,
     Parts,
     Question,
     Removal,
@@ -31,22 +31,22 @@ from piste.types import Flags, Floats, Ints
 Kept: TypeAlias = Flags
 
 
-class PictureClassifier(Classifier):
-    """A classifier of pictures."""
+class BaseImageClassifier(Classifier):
+    """A classifier of images."""
 
-    reads = "pictures"
+    reads = "images"
 
     def check_choices(self, units: UnitChoice, long: str, removal: str) -> None:
-        check_picture_choices(units, long, removal)
+        check_image_choices(units, long, removal)
 
 
 class ImageSubject(EngineSubject):
-    """A picture as the model sees it, cut into units that are there or not, in their places.
+    """An image as the model sees it, cut into units that are there or not, in their places.
 
     With the removals "delete" and "attention" a question is about tokens, with all others about
     pixels. A question's payload is the subject and which of its units are kept.
 
-    ``token_units`` is the unit of every token of the whole picture, −1 for those that are no
+    ``token_units`` is the unit of every token of the whole image, −1 for those that are no
     patch; None where questions are about pixels.
     """
 
@@ -55,8 +55,8 @@ class ImageSubject(EngineSubject):
     def __init__(
         self,
         classifier: Classifier,
-        picture: Picture,
-        cut: Cut,
+        image: ImageInput,
+        cut: Segmentation,
         removal: Removal,
         notes: Mapping[str, Any],
         *,
@@ -64,8 +64,8 @@ class ImageSubject(EngineSubject):
         cost: int = 1,
     ) -> None:
         self.classifier = classifier
-        self.picture = picture
-        self.input = replace(picture, areas=cut.areas)
+        self.image = image
+        self.input = replace(image, areas=cut.areas)
         self.units, self.cut = cut.units, cut.name
         self.types = np.arange(len(cut.units))
         self.removal, self.notes = removal, notes
@@ -74,12 +74,12 @@ class ImageSubject(EngineSubject):
         self.token_units = token_units
         self.areas, self.patch_units = cut.areas, cut.patch_units
         self._cost = cost
-        self._key = bytes.fromhex(picture.digest) + cut.digest
+        self._key = bytes.fromhex(image.digest) + cut.digest
 
     @cached_property
     def fill(self) -> NDArray[np.uint8]:
         """What is seen in the place of removed units."""
-        return fill(self.picture, self.removal)
+        return fill(self.image, self.removal)
 
     def encode(self, sequence: Sequence1D) -> Parts:
         return self.encode_all([sequence])[0]
@@ -109,43 +109,43 @@ class ImageSubject(EngineSubject):
         return ward((boxes[:, :2] + boxes[:, 2:]) / 2)
 
     def pixels(self, kept: Kept) -> NDArray[np.uint8]:
-        """The picture with everything painted over that is not kept."""
+        """The image with everything painted over that is not kept."""
         if kept.all():
-            return self.picture.pixels
-        return np.where(kept[self.areas][..., None], self.picture.pixels, self.fill)
+            return self.image.pixels
+        return np.where(kept[self.areas][..., None], self.image.pixels, self.fill)
 
 
-def check_picture_choices(units: UnitChoice, long: str, removal: str) -> None:
+def check_image_choices(units: UnitChoice, long: str, removal: str) -> None:
     """Refuse unknown names early."""
     read_units(units)
     for name, choice, known in (
         ("long", long, LONG_CHOICES),
-        ("removal", removal, PICTURE_REMOVALS),
+        ("removal", removal, IMAGE_REMOVALS),
     ):
         if choice not in known:
             raise PisteError(
-                f"{name}={choice!r} is unknown for a picture: choose {', '.join(known)}."
+                f"{name}: expected one of {', '.join(known)} for an image, got {choice!r}."
             )
 
 
-def read_picture(input: object) -> Picture:
-    """A picture from whatever was given, or a clear refusal; a text is no picture."""
+def read_image(input: object) -> ImageInput:
+    """An image from whatever was given, or a clear refusal; a text is no image."""
     if isinstance(input, (tuple, list)):
         raise PisteError(
-            f"This classifier reads pictures, but {shorten(input)} of type "
-            f"{type(input).__name__} came: give one picture, or a list of them to explain."
+            f"Expected an image, got {shorten(input)} of type {type(input).__name__}: give one "
+            "image, or a list of them to explain."
         )
     if isinstance(input, str) and not _is_file(input):
         raise PisteError(
-            f"This classifier reads pictures, but the text {shorten(input)} came, and no file is "
-            "called that: give the path of a picture, or load a text classifier."
+            f"Expected an image, got the text {shorten(input)}, which is no file: give the path "
+            "of an image, or load a text classifier."
         )
-    return Picture.of(input)
+    return ImageInput.of(input)
 
 
-def token_cost(picture: Picture) -> int:
+def token_cost(image: ImageInput) -> int:
     """What a question costs in tokens, for a model that has none: one for 16 × 16 pixels."""
-    return max(picture.width * picture.height // 256, 1)
+    return max(image.width * image.height // 256, 1)
 
 
 def _is_file(name: str) -> bool:

@@ -1,9 +1,9 @@
 """Image models without some of their patches: the tokens are really absent.
 
-A vision transformer first makes tokens of a picture (patch embedding, position, class token) and
+A vision transformer first makes tokens of an image (patch embedding, position, class token) and
 then lets them attend to each other. Between the two there is a place where everything that is
-known of the picture stands in one array, rows × tokens × features. A twin that is given this array
-instead of a picture can be given fewer tokens.
+known of the image stands in one array, rows × tokens × features. A twin that is given this array
+instead of an image can be given fewer tokens.
 
 Where this place is, is not looked up but tried: :func:`find_place` looks for a module of which
 each patch changes one token of the output, which is all that reaches the answer, behind which the
@@ -25,12 +25,12 @@ from piste.classifiers.image.units import Patches
 
 _MOST_MORE = 64
 """Tokens there may be beside those of the patches: class, distillation, registers."""
-_BESIDE = "the picture also reaches the answer past these tokens"
+_BESIDE = "the image also reaches the answer past these tokens"
 FAILURES = (RuntimeError, ValueError, TypeError, IndexError, AttributeError, AssertionError)
 
 
 @dataclass(frozen=True)
-class Place:
+class TokenLayout:
     """The module whose output is all tokens, and which of them the patches are."""
 
     path: str
@@ -40,8 +40,8 @@ class Place:
     tokens: int
 
 
-class GivenTokens:
-    """A twin of an image model that can compute with given tokens in place of a picture's.
+class TokenInput:
+    """A twin of an image model that can compute with given tokens in place of an image's.
 
     ``twin`` is changed for good: it must not be the user's model.
     """
@@ -64,7 +64,7 @@ class GivenTokens:
         return made
 
     def embed(self, values: torch.Tensor) -> torch.Tensor:
-        """The tokens of pictures, rows × tokens × features."""
+        """The tokens of images, rows × tokens × features."""
         self._stops = True
         try:
             self.twin(pixel_values=values)
@@ -80,13 +80,13 @@ class GivenTokens:
     def logits(
         self, tokens: torch.Tensor, values: torch.Tensor, *, by: nn.Module | None = None
     ) -> torch.Tensor:
-        """The answers to rows of tokens; ``values`` is any picture of the size they come from.
+        """The answers to rows of tokens; ``values`` is any image of the size they come from.
 
         ``by`` is something around the twin that is to run it.
         """
         self._given = tokens
         try:
-            # A view: the picture is not looked at, only its shape is.
+            # A view: the image is not looked at, only its shape is.
             rows = values[:1].expand(len(tokens), *values.shape[1:])
             return (by or self.twin)(pixel_values=rows).logits
         finally:
@@ -110,7 +110,7 @@ def first_line(problem: Exception) -> str:
 
 
 def find_patches(model: nn.Module, values: torch.Tensor) -> Patches | None:
-    """How a model cuts a picture: by a convolution of the pixels that moves by its own size."""
+    """How a model cuts an image: by a convolution of the pixels that moves by its own size."""
     found: list[Patches] = []
 
     def look(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -130,15 +130,15 @@ def find_patches(model: nn.Module, values: torch.Tensor) -> Patches | None:
 
 def find_place(
     model: nn.Module, values: torch.Tensor, patches: Patches
-) -> tuple[Place | None, str]:
-    """Where all of a picture stands in tokens, and why none of them can be taken out there.
+) -> tuple[TokenLayout | None, str]:
+    """Where all of an image stands in tokens, and why none of them can be taken out there.
 
-    Nothing speaks against it if they can. Tried on one picture.
+    Nothing speaks against it if they can. Tried on one image.
     """
-    other = values.flip(2, 3) * -0.7 + 0.1  # another picture, made of the same numbers
+    other = values.flip(2, 3) * -0.7 + 0.1  # another image, made of the same numbers
     own = model(pixel_values=torch.cat([values, other])).logits
     same = _Same(own)
-    chosen: Place | None = None
+    chosen: TokenLayout | None = None
     obstacle = "no module was found whose output holds one token for every patch"
     for place in _local_places(model, values, patches):
         found = _try(model, place, values, other, own, same)
@@ -162,14 +162,14 @@ class _Same:
 
 def _try(
     model: nn.Module,
-    place: Place,
+    place: TokenLayout,
     values: torch.Tensor,
     other: torch.Tensor,
     own: torch.Tensor,
     same: _Same,
 ) -> str:
     """What speaks against a place; nothing if tokens can be taken out there."""
-    given = GivenTokens(twin_of(model), place.path)
+    given = TokenInput(twin_of(model), place.path)
     count = place.tokens
     try:
         tokens = given.embed(torch.cat([values, other]))
@@ -189,8 +189,8 @@ def _try(
     return ""
 
 
-def _local_places(model: nn.Module, values: torch.Tensor, patches: Patches) -> list[Place]:
-    """Modules of whose output each patch of the picture changes one token, as they are passed."""
+def _local_places(model: nn.Module, values: torch.Tensor, patches: Patches) -> list[TokenLayout]:
+    """Modules of whose output each patch of the image changes one token, as they are passed."""
     count = len(patches)
     tried = sorted({0, count // 2, count - 1})
     rows = [values]
@@ -201,7 +201,7 @@ def _local_places(model: nn.Module, values: torch.Tensor, patches: Patches) -> l
         part = changed[..., top : top + patches.height, left : left + patches.width]
         part.copy_(-part + 0.5)
         rows.append(changed)
-    places: dict[str, Place | None] = {}
+    places: dict[str, TokenLayout | None] = {}
     twin = twin_of(model)
     names = {id(module): path for path, module in twin.named_modules()}
 
@@ -216,7 +216,7 @@ def _local_places(model: nn.Module, values: torch.Tensor, patches: Patches) -> l
     return [place for place in places.values() if place is not None]
 
 
-def _local(path: str, tokens: Any, tried: list[int], count: int) -> Place | None:
+def _local(path: str, tokens: Any, tried: list[int], count: int) -> TokenLayout | None:
     """The place a module is, if its output has one token of its own for every patch tried."""
     if not isinstance(tokens, torch.Tensor) or tokens.ndim != 3:
         return None
@@ -232,4 +232,4 @@ def _local(path: str, tokens: Any, tried: list[int], count: int) -> Place | None
         expected[row, first + patch] = True
     if not torch.equal(moved, expected):
         return None
-    return Place(path, first, count, tokens.shape[1])
+    return TokenLayout(path, first, count, tokens.shape[1])

@@ -1,4 +1,4 @@
-"""Cutting a picture into units: the model's patches, groups of them, or regions of one colour."""
+"""Cutting an image into units: the model's patches, groups of them, or regions of one colour."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piste.errors import PisteError, need
-from piste.image import Picture
-from piste.subject import PICTURE_UNITS, Unit
+from piste.image import ImageInput
+from piste.subject import IMAGE_UNITS, Unit
 from piste.types import Ints
 
 Labels = NDArray[np.int32]
@@ -26,7 +26,7 @@ _GROUPS = 7
 
 @dataclass(frozen=True, slots=True)
 class Patches:
-    """The grid in which a model cuts a picture: its size in patches, and a patch's in pixels."""
+    """The grid in which a model cuts an image: its size in patches, and a patch's in pixels."""
 
     rows: int
     columns: int
@@ -44,8 +44,8 @@ class Patches:
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Units of a picture; ``patch_units`` is the unit of every patch, where none is divided."""
+class Segmentation:
+    """Units of an image; ``patch_units`` is the unit of every patch, where none is divided."""
 
     name: str
     units: tuple[Unit, ...]
@@ -58,22 +58,24 @@ class Cut:
         return sha256(self.areas.tobytes()).digest()
 
 
-def cut_picture(
-    picture: Picture, units: str | None, patches: Patches | None, *, whole_patches: bool
-) -> Cut:
-    """Cut a prepared picture; with ``whole_patches`` no patch is divided between two units."""
+def cut_image(
+    image: ImageInput, units: str | None, patches: Patches | None, *, whole_patches: bool
+) -> Segmentation:
+    """Cut a prepared image; with ``whole_patches`` no patch is divided between two units."""
     kind, number = _chosen(units, patches)
     if kind != "superpixels":
-        return _regular(kind, number, patches, picture.height, picture.width)
-    areas = _superpixels(picture, number)
+        return _regular(kind, number, patches, image.height, image.width)
+    areas = _superpixels(image, number)
     if not whole_patches or patches is None:
         return _cut(f"{kind}:{number}", areas, None, 0)
-    own = patches.areas(picture.height, picture.width)
+    own = patches.areas(image.height, image.width)
     return _by_patch(f"{kind}:{number}", _majority(areas, own, len(patches)), own, 0)
 
 
-@lru_cache(maxsize=32)  # one for all pictures of a size
-def _regular(kind: str, number: int, patches: Patches | None, height: int, width: int) -> Cut:
+@lru_cache(maxsize=32)  # one for all images of a size
+def _regular(
+    kind: str, number: int, patches: Patches | None, height: int, width: int
+) -> Segmentation:
     if patches is None:
         areas = _blocks(_groups(number, height, "pixels"), _groups(number, width, "pixels"))
         return _cut(f"grid:{number}", areas, None, number)
@@ -87,7 +89,7 @@ def _regular(kind: str, number: int, patches: Patches | None, height: int, width
 
 
 def read_units(units: str | None) -> tuple[str, int] | None:
-    """A kind of cut and its number, None if it is left to the picture; unknown ones are refused.
+    """A kind of cut and its number, None if it is left to the image; unknown ones are refused.
 
     >>> read_units("grid:7")
     ('grid', 7)
@@ -99,8 +101,8 @@ def read_units(units: str | None) -> tuple[str, int] | None:
     found = re.fullmatch(r"(grid|superpixels):(\d{1,4})", str(units))
     if found is None or int(found[2]) < 2:
         raise PisteError(
-            f"units={units!r} is unknown for a picture: choose {', '.join(PICTURE_UNITS)} with a "
-            "number from 2 on for K, such as grid:7."
+            f"units: expected one of {', '.join(IMAGE_UNITS)} for an image, with K of at least "
+            f"2, such as grid:7, got {units!r}."
         )
     return found[1], int(found[2])
 
@@ -112,7 +114,7 @@ def _chosen(units: str | None, patches: Patches | None) -> tuple[str, int]:
         return ("patches", 0) if few else ("grid", _GROUPS)
     if found[0] == "patches" and patches is None:
         raise PisteError(
-            "units='patches' needs a model that cuts pictures into patches, and this one does "
+            "units='patches' needs a model that cuts images into patches, and this one does "
             "not: choose units='grid:7' or 'superpixels:50'."
         )
     return found
@@ -122,7 +124,7 @@ def _groups(number: int, size: int, what: str) -> Labels:
     """For each of ``size`` places the one of ``number`` groups of about equal size it is in."""
     if number > size:
         raise PisteError(
-            f"units='grid:{number}' wants {number} parts of a picture that is only {size} {what} "
+            f"units='grid:{number}' wants {number} parts of an image that is only {size} {what} "
             "wide or high: choose a smaller number."
         )
     return (np.arange(size) * number // size).astype(np.int32)
@@ -139,10 +141,10 @@ def _blocks(rows: Labels, columns: Labels) -> Labels:
     return np.where((rows[:, None] < 0) | (columns[None, :] < 0), -1, numbers).astype(np.int32)
 
 
-def _superpixels(picture: Picture, number: int) -> Labels:
+def _superpixels(image: ImageInput, number: int) -> Labels:
     segmentation = need("skimage.segmentation", "vision", "units='superpixels:K'")
     found = segmentation.slic(
-        picture.pixels, n_segments=number, compactness=10, start_label=0, channel_axis=-1
+        image.pixels, n_segments=number, compactness=10, start_label=0, channel_axis=-1
     )
     return np.asarray(found, dtype=np.int32)
 
@@ -155,27 +157,27 @@ def _majority(areas: Labels, patches: Labels, count: int) -> Ints:
     return shares.argmax(axis=1)
 
 
-def _by_patch(name: str, owners: Ints, patches: Labels, across: int) -> Cut:
+def _by_patch(name: str, owners: Ints, patches: Labels, across: int) -> Segmentation:
     """Units of whole patches, from the unit of every patch and the patch of every pixel."""
     _, owners = np.unique(owners, return_inverse=True)  # regions may have no patch at all
     spread = np.append(owners, -1).astype(np.int32)
     return _cut(name, spread[patches], owners.astype(np.int64), across)
 
 
-def _cut(name: str, areas: Labels, patch_units: Ints | None, across: int) -> Cut:
+def _cut(name: str, areas: Labels, patch_units: Ints | None, across: int) -> Segmentation:
     count = int(areas.max()) + 1
     if count < 2:
         raise PisteError(
-            "The picture is a single unit to this model, so there is nothing to tell apart: choose "
-            "more units, such as units='grid:7', or a larger picture."
+            "The image is a single unit to this model, so there is nothing to tell apart: choose "
+            "more units, such as units='grid:7', or a larger image."
         )
     tokens = np.ones(count, dtype=int) if patch_units is None else np.bincount(patch_units)
     units = tuple(
         Unit(_name(number, across, box, areas.shape), 0, 0, 0, int(tokens[number]), box)
         for number, box in enumerate(_boxes(areas, count))
     )
-    areas.setflags(write=False)  # many pictures may share it
-    return Cut(name, units, areas, patch_units)
+    areas.setflags(write=False)  # many images may share it
+    return Segmentation(name, units, areas, patch_units)
 
 
 def _boxes(areas: Labels, count: int) -> Sequence[tuple[int, int, int, int]]:
@@ -190,7 +192,7 @@ def _boxes(areas: Labels, count: int) -> Sequence[tuple[int, int, int, int]]:
 
 
 def _name(number: int, across: int, box: tuple[int, int, int, int], shape: tuple[int, ...]) -> str:
-    """By row and column; regions have none, so by the third of the picture their middle is in."""
+    """By row and column; regions have none, so by the third of the image their middle is in."""
     if across:
         row, column = divmod(number, across)
         return f"row {row + 1}, column {column + 1}"

@@ -1,10 +1,10 @@
 """Attention weights caught where torch computes them, with what they are multiplied by.
 
-Models are told apart by what they do, not by the names of their classes. While :class:`Watch` is
-entered, ``scaled_dot_product_attention`` is computed in two steps, with the weights in between; and
-where a model computes attention by itself, a softmax over the keys is followed through whatever
-leaves it a matrix of tokens × tokens (dropout, another type, heads folded into rows) to the product
-with the values, and from there to the layer that puts the heads together.
+Models are told apart by what they do, not by the names of their classes. Within
+:class:`AttentionCapture`, ``scaled_dot_product_attention`` is computed in two steps, with the
+weights in between; and where a model computes attention by itself, a softmax over the keys is
+followed through whatever leaves it a matrix of tokens × tokens (dropout, another type, heads folded
+into rows) to the product with the values, and from there to the layer that puts the heads together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST = 2**29
 
 
 @dataclass
-class Met:
+class AttentionCall:
     """One attention as it was met: a batch of one, heads apart from it or folded into it."""
 
     weights: torch.Tensor
@@ -41,10 +41,10 @@ class Met:
     """(heads · features) × width, the matrix that puts the heads together."""
 
 
-class Watch(TorchFunctionMode):
+class AttentionCapture(TorchFunctionMode):
     """While it is entered, attention weights of ``tokens`` × ``tokens`` are kept as they arise.
 
-    >>> with Watch(2) as found:
+    >>> with AttentionCapture(2) as found:
     ...     _ = torch.softmax(torch.zeros(1, 1, 2, 2).requires_grad_(), -1) @ torch.ones(1, 1, 2, 3)
     >>> [(one.weights.shape, one.values.shape) for one in found.attentions()]
     [(torch.Size([1, 1, 2, 2]), torch.Size([1, 1, 2, 3]))]
@@ -55,13 +55,13 @@ class Watch(TorchFunctionMode):
         self.tokens = tokens
         self.missed: list[tuple[int, int]] = []
         """Queries × keys of attentions between other things than the tokens."""
-        self._met: list[Met] = []
+        self._calls: list[AttentionCall] = []
         self._size = 0
 
-    def attentions(self) -> list[Met]:
+    def attentions(self) -> list[AttentionCall]:
         """All attentions between the tokens, in the order they were computed."""
         # A softmax over three dimensions may be anything (a choice of experts), unless it mixes.
-        return [one for one in self._met if self._is_square(one.weights) and _is_attention(one)]
+        return [one for one in self._calls if self._is_square(one.weights) and _is_attention(one)]
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -73,10 +73,10 @@ class Watch(TorchFunctionMode):
         result = func(*args, **kwargs)
         if name == "softmax":
             self._keep(result, args, kwargs)
-        elif self._met and isinstance(result, torch.Tensor):
-            if self._met[-1].mixed is None:
+        elif self._calls and isinstance(result, torch.Tensor):
+            if self._calls[-1].mixed is None:
                 self._follow(name, args, kwargs, result)
-            elif self._met[-1].projection is None:
+            elif self._calls[-1].projection is None:
                 self._find_projection(name, args)
         return result
 
@@ -111,7 +111,7 @@ class Watch(TorchFunctionMode):
             scores = scores.masked_fill(~attn_mask, float("-inf")) if hides else scores + attn_mask
         weights = torch.softmax(scores, dim=-1)  # this mode is not active within itself
         mixed = weights @ value
-        self._note(Met(weights, value, mixed))
+        self._note(AttentionCall(weights, value, mixed))
         return mixed
 
     def _keep(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -126,41 +126,41 @@ class Watch(TorchFunctionMode):
             return
         queries, keys = result.shape[-2:]
         if queries == self.tokens and keys >= self.tokens:  # more keys: a sink to be cut off
-            self._note(Met(result))
+            self._note(AttentionCall(result))
         elif result.ndim > 3:
             self.missed.append((queries, keys))
 
-    def _note(self, met: Met) -> None:
+    def _note(self, call: AttentionCall) -> None:
         """Keep what was met, unless there is too much of it: memory would be gone before."""
-        self._size += met.weights.numel()
+        self._size += call.weights.numel()
         if self._size > _MOST:
             raise PisteError(
                 f"The attention between {self.tokens} tokens has more than {_MOST:,} weights in "
-                f"{len(self._met) + 1} layers, too many to keep: give a shorter input, or choose a "
-                "method that does not look at attention."
+                f"{len(self._calls) + 1} layers, too many to keep: give a shorter input, or choose "
+                "a method that does not look at attention."
             )
-        self._met.append(met)
+        self._calls.append(call)
 
     def _follow(self, name: str, args: tuple[Any, ...], kwargs: Any, result: torch.Tensor) -> None:
         """From the softmax of a model's own attention to what it is multiplied by."""
-        met = self._met[-1]
+        call = self._calls[-1]
         operands: tuple[Any, ...] = args or (kwargs.get("input"),)
         if name == "einsum":
             self._follow_einsum(operands, result)
-        elif operands[0] is not met.weights:
+        elif operands[0] is not call.weights:
             return
         elif name in _SAME and self._is_square(result):
-            met.weights = result
+            call.weights = result
         elif name in _PRODUCTS and len(operands) > 1:
-            met.values, met.mixed = operands[1], result
+            call.values, call.mixed = operands[1], result
 
     def _follow_einsum(self, operands: tuple[Any, ...], result: torch.Tensor) -> None:
         """A product written in letters: values are turned to … × keys × features."""
-        met = self._met[-1]
+        call = self._calls[-1]
         equation, *factors = operands
         if len(factors) == 1 and isinstance(factors[0], (list, tuple)):
             factors = list(factors[0])
-        if not isinstance(equation, str) or len(factors) != 2 or factors[0] is not met.weights:
+        if not isinstance(equation, str) or len(factors) != 2 or factors[0] is not call.weights:
             return
         ours, theirs = equation.replace(" ", "").split("->")[0].split(",")
         key = ours[-1]
@@ -169,20 +169,20 @@ class Watch(TorchFunctionMode):
         shared = [letter for letter in ours[:-2] if letter in theirs]
         features = [letter for letter in theirs if letter not in (*shared, key)]
         order = [theirs.index(letter) for letter in (*shared, key, *features)]
-        met.mixed = result
+        call.mixed = result
         if len(features) == 1:
-            met.values = factors[1].permute(order)
+            call.values = factors[1].permute(order)
 
     def _find_projection(self, name: str, args: tuple[Any, ...]) -> None:
         """The linear layer that is given the heads' results side by side, if there is one."""
-        met = self._met[-1]
+        call = self._calls[-1]
         if name == "linear":
             given, matrix = args[0], args[1]
         elif name == "addmm":  # GPT-2's linear layers have their matrix the other way round
             given, matrix = args[1], args[2].T
         else:
             return
-        mixed = met.mixed
+        mixed = call.mixed
         if mixed is None or mixed.ndim < 3 or mixed.shape[-2] != self.tokens:
             return
         heads = mixed.reshape(-1, *mixed.shape[-2:])
@@ -190,11 +190,11 @@ class Watch(TorchFunctionMode):
             return
         side_by_side = heads.transpose(0, 1).reshape(self.tokens, -1)
         if torch.equal(given.detach().reshape(self.tokens, -1), side_by_side.detach()):
-            met.projection = matrix.T
+            call.projection = matrix.T
 
     def _is_square(self, tensor: torch.Tensor) -> bool:
         return tensor.ndim >= 3 and tensor.shape[-2:] == (self.tokens, self.tokens)
 
 
-def _is_attention(met: Met) -> bool:
-    return met.mixed is not None or met.weights.ndim > 3
+def _is_attention(call: AttentionCall) -> bool:
+    return call.mixed is not None or call.weights.ndim > 3

@@ -1,4 +1,4 @@
-"""A look inside a white-box classifier: embeddings and gradients of one input.
+"""White-box access to a classifier: embeddings and gradients of one input.
 
 All of it happens in a twin that shares the model's tensors and has modules of its own, so hooks
 and exchanged parts never touch the user's model.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ELSE = "choose a method that needs answers only (see `piste methods`)."
 
 
-class Inside(ABC):
+class GradientAccess(ABC):
     """One input inside its model: what it looks like there, and what would come of it otherwise.
 
     ``twin`` is a copy of the model around the same tensors, in evaluation mode; ``inputs`` are its
@@ -85,7 +85,8 @@ class Inside(ABC):
                 raise
             raise PisteError(
                 f"The target {self.target.name!r} failed on a torch tensor ({problem}), and "
-                "gradients are wanted: use what numpy and torch have in common, or choose a class."
+                "this method needs its gradients: use what numpy and torch have in common, or "
+                "choose a class."
             ) from problem
 
     def per_unit(self, per_token: torch.Tensor | NDArray[Any]) -> Floats:
@@ -99,10 +100,10 @@ class Inside(ABC):
         ).astype(np.float64)
 
 
-class TextInside(Inside):
+class TextGradients(GradientAccess):
     """A text inside its model.
 
-    ``stand_ins`` are ids of tokens that say nothing, by the name of the baseline they make.
+    ``replacements`` are ids of tokens that say nothing, by the name of the baseline they make.
     """
 
     baselines = ("pad", "mask", "zero")
@@ -115,10 +116,10 @@ class TextInside(Inside):
         token_units: Ints,
         units: int,
         target: Target,
-        stand_ins: Mapping[str, int],
+        replacements: Mapping[str, int],
     ) -> None:
         super().__init__(twin, inputs, options, token_units, units, target)
-        self._stand_ins = stand_ins
+        self._replacements = replacements
         layer = getattr(twin, "get_input_embeddings", lambda: None)()
         if layer is None:
             raise PisteError(f"{self._name} has no input embeddings to look at: {_ELSE}")
@@ -166,8 +167,8 @@ class TextInside(Inside):
     def baseline(self, kind: str) -> torch.Tensor | None:
         if kind == "zero":
             return self.without_units()
-        if kind not in self._stand_ins:
+        if kind not in self._replacements:
             return None
         units = torch.from_numpy(self.token_units >= 0).to(self.ids.device)
-        token = torch.tensor(self._stand_ins[kind]).to(self.ids)
+        token = torch.tensor(self._replacements[kind]).to(self.ids)
         return self.embed(torch.where(units, token, self.ids))

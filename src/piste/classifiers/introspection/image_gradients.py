@@ -1,4 +1,4 @@
-"""A look inside an image classifier: at the tokens of a picture, or at its pixels.
+"""White-box access to an image classifier: gradients at the tokens of an image, or its pixels.
 
 Where all of it stands in tokens they are what is looked at: behind patch embedding and position, in
 front of the first layer. In all other models, and where units cut through patches, every pixel is
@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from piste.classifiers.image.token_dropping import GivenTokens
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.image.token_dropping import TokenInput
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.types import Ints
 
 if TYPE_CHECKING:
     from piste.target import Target
 
 
-class PictureInside(Inside):
-    """A picture inside its model; ``pictures`` are the model's numbers of it and its baselines."""
+class ImageGradients(GradientAccess):
+    """An image inside its model; ``images`` are the model's numbers of it and its baselines."""
 
     baselines = ("mean", "blur", "zero")
 
     def __init__(
         self,
         twin: torch.nn.Module,
-        pictures: dict[str, torch.Tensor],
+        images: dict[str, torch.Tensor],
         token_units: Ints,
         units: int,
         target: Target,
     ) -> None:
-        super().__init__(twin, {"pixel_values": pictures["own"]}, {}, token_units, units, target)
-        self._pictures = pictures
-        self._values = pictures["own"]
+        super().__init__(twin, {"pixel_values": images["own"]}, {}, token_units, units, target)
+        self._images = images
+        self._values = images["own"]
 
     def _embed(self, values: torch.Tensor) -> torch.Tensor:
-        """One picture's numbers as rows × tokens × features."""
+        """One image's numbers as rows × tokens × features."""
         raise NotImplementedError
 
     @property
@@ -47,15 +47,15 @@ class PictureInside(Inside):
     def baseline(self, kind: str) -> torch.Tensor | None:
         if kind == "zero":
             return self.without_units()
-        return self._embed(self._pictures[kind]) if kind in self._pictures else None
+        return self._embed(self._images[kind]) if kind in self._images else None
 
 
-class PatchInside(PictureInside):
-    """The tokens of a picture."""
+class PatchGradients(ImageGradients):
+    """The tokens of an image."""
 
     def __init__(self, twin: torch.nn.Module, path: str, *args: Any) -> None:
         super().__init__(twin, *args)
-        self._given = GivenTokens(twin, path)
+        self._given = TokenInput(twin, path)
 
     def _embed(self, values: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
@@ -66,8 +66,8 @@ class PatchInside(PictureInside):
         return self._given.logits(embeddings, self._values, by=self.twin)
 
 
-class PixelInside(PictureInside):
-    """The pixels of a picture."""
+class PixelGradients(ImageGradients):
+    """The pixels of an image."""
 
     def _embed(self, values: torch.Tensor) -> torch.Tensor:
         return values.detach().flatten(2).transpose(1, 2)

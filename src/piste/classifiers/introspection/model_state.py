@@ -10,7 +10,7 @@ import torch
 
 
 @contextmanager
-def asking(model: torch.nn.Module) -> Iterator[None]:
+def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients; every module comes back as it was.
 
     Never in inference mode: some models keep tensors of a pass, and could not be trained with

@@ -48,7 +48,7 @@ _LINEAR = _names(
 _PRODUCTS = _names("Mul Div Mm Bmm Mv Dot Addmm Baddbmm Linear Convolution")
 
 
-class Ruled(nn.Module):
+class RelevanceModel(nn.Module):
     """A twin that computes under the rules; it is changed for good."""
 
     def __init__(self, twin: nn.Module) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from piste.classifiers.introspection.attention_capture import Met, Watch
-from piste.classifiers.introspection.gradients import Inside
+from piste.classifiers.introspection.attention_capture import AttentionCall, AttentionCapture
+from piste.classifiers.introspection.gradients import GradientAccess
 from piste.errors import PisteError
 from piste.types import Floats, Ints
 
@@ -50,7 +50,7 @@ class Trace:
     >>> import piste
     >>> from piste.target import Target
     >>> clf = piste.load("piste:reviews")
-    >>> found = trace(clf.inside(clf.subject("A fine film"), Target("class", "yes", (1,))))
+    >>> found = trace(clf.gradient_access(clf.subject("A fine film"), Target("class", "yes", (1,))))
     >>> len(found.layers), found.readers.tolist(), found.causal
     (2, [0], False)
     """
@@ -101,14 +101,14 @@ class Trace:
         return (member / size) @ matrix @ member.T
 
 
-def trace(inside: Inside) -> Trace:
+def trace(access: GradientAccess) -> Trace:
     """Run the input once, forwards and backwards, and keep what attention did.
 
     If all classes are explained, gradients have them first, which many classes make large:
     :func:`traces` gives one class after the other.
     """
-    every = list(traces(inside))
-    if inside.target.kind != "all":
+    every = list(traces(access))
+    if access.target.kind != "all":
         return every[0]
     layers = (
         replace(one[0], gradients=np.stack([layer.gradients for layer in one]))
@@ -117,42 +117,42 @@ def trace(inside: Inside) -> Trace:
     return replace(every[0], layers=tuple(layers))
 
 
-def traces(inside: Inside) -> Iterator[Trace]:
+def traces(access: GradientAccess) -> Iterator[Trace]:
     """A trace for every explained number (all classes, or only one), from one forward pass.
 
     Weights and values are the same in all; gradients are computed when their turn comes.
     """
-    goals, met = _run(inside)
-    known = [_layer(one) for one in met]
-    units = int(inside.token_units.max()) + 1
+    goals, call = _run(access)
+    known = [_layer(one) for one in call]
+    units = int(access.token_units.max()) + 1
     for goal in goals:
-        slopes = _slopes(goal, [one.weights for one in met])
+        slopes = _slopes(goal, [one.weights for one in call])
         layers = tuple(
             replace(layer, gradients=np.zeros_like(layer.weights) if slope is None else slope)
             for layer, slope in zip(known, slopes, strict=True)
         )
-        yield Trace(layers, inside.token_units, units, _readers(layers[-1]))
+        yield Trace(layers, access.token_units, units, _readers(layers[-1]))
 
 
-def _run(inside: Inside) -> tuple[list[torch.Tensor], list[Met]]:
-    """The explained numbers of the whole input, and the attentions they came by."""
-    name = type(inside.twin).__name__
-    with torch.inference_mode(False), torch.enable_grad(), _visible_attention(inside.twin):
+def _run(access: GradientAccess) -> tuple[list[torch.Tensor], list[AttentionCall]]:
+    """The explained numbers of the whole input, and the attentions on the way."""
+    name = type(access.twin).__name__
+    with torch.inference_mode(False), torch.enable_grad(), _visible_attention(access.twin):
         # No leaf, because some models write into their embeddings.
-        given = inside.start.clone().requires_grad_().clone()
-        with Watch(len(inside.token_units)) as watch:
-            numbers = inside.numbers(given)
+        given = access.start.clone().requires_grad_().clone()
+        with AttentionCapture(len(access.token_units)) as capture:
+            numbers = access.numbers(given)
         goals = list(numbers.reshape(-1))
-    if watch.missed:
-        queries, keys = watch.missed[0]
+    if capture.missed:
+        queries, keys = capture.missed[0]
         raise PisteError(
-            f"{name} attends between other things ({queries} × {keys}) than the {watch.tokens} "
+            f"{name} attends between other things ({queries} × {keys}) than the {capture.tokens} "
             f"tokens or pixels of the input: {_ELSE}"
         )
-    met = watch.attentions()
-    if not met:
+    call = capture.attentions()
+    if not call:
         raise PisteError(f"No attention between the tokens of the input was met in {name}: {_ELSE}")
-    return goals, met
+    return goals, call
 
 
 def _slopes(goal: torch.Tensor, weights: Sequence[torch.Tensor]) -> list[Floats | None]:
@@ -179,16 +179,16 @@ def _visible_attention(twin: torch.nn.Module) -> Iterator[None]:
             config._attn_implementation = implementation
 
 
-def _layer(met: Met) -> Layer:
-    weights = _heads(met.weights)
+def _layer(call: AttentionCall) -> Layer:
+    weights = _heads(call.weights)
     heads, tokens = weights.shape[:2]
     values = projection = None
-    if met.values is not None and met.values.ndim >= 2 and met.values.shape[-2] == tokens:
-        own = _heads(met.values)
+    if call.values is not None and call.values.ndim >= 2 and call.values.shape[-2] == tokens:
+        own = _heads(call.values)
         if heads % len(own) == 0:  # several heads may share their values
             values = own.repeat(heads // len(own), axis=0)
-    if values is not None and met.projection is not None:
-        matrix = met.projection.detach().cpu().double().numpy()
+    if values is not None and call.projection is not None:
+        matrix = call.projection.detach().cpu().double().numpy()
         projection = matrix.reshape(heads, values.shape[-1], -1)
     return Layer(weights, np.empty(0), values, projection)
 

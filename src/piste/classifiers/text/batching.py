@@ -105,7 +105,7 @@ def unused_id(rows: Sequence[Ints]) -> int:
 
 
 class PaddedRunner:
-    """Answers token questions through a forward function, padding as the model bears it."""
+    """Answers token questions through a forward function, padded as the model supports it."""
 
     def __init__(
         self,
@@ -115,10 +115,10 @@ class PaddedRunner:
         side: str,
         positions: bool,
         vocabulary: int | None = None,
-        trying: Callable[[], AbstractContextManager[object]] = nullcontext,
+        counting: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self.forward = forward
-        self._trying = trying
+        self._counting = counting
         self.pad = pad
         self.layout: Layout | None = None
         self._vocabulary = vocabulary
@@ -138,7 +138,7 @@ class PaddedRunner:
             return self._answer(questions, lengths, ALONE if layout.alone else EQUAL)
         if max(lengths) > 4 * self._tried_length:
             # What was tried on short rows need not hold for long ones.
-            with self._trying():
+            with self._counting():
                 self.settle([max(questions, key=_length), min(questions, key=_length)])
         return self._answer(questions, lengths, self.layout or ALONE)
 
@@ -174,7 +174,7 @@ class PaddedRunner:
             try:
                 difference = float((self._answer(questions, lengths, layout) - truth).abs().max())
             except (ValueError, RuntimeError, IndexError, TypeError):
-                continue  # this model does not bear that layout; the next one is tried
+                continue  # this model does not support that layout: try the next one
             if difference <= tolerance:
                 self.layout = layout
                 return layout

@@ -13,11 +13,11 @@ import torch
 
 from piste.classifiers.backends.runner import Backend
 from piste.classifiers.backends.weight_sharing import twin_of
-from piste.classifiers.base import trying
+from piste.classifiers.base import counting_calibration
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.heads import check_logits, read_head
-from piste.classifiers.introspection.gradients import Inside, TextInside
-from piste.classifiers.introspection.model_state import asking
+from piste.classifiers.introspection.gradients import GradientAccess, TextGradients
+from piste.classifiers.introspection.model_state import evaluation_mode
 from piste.classifiers.text.batching import (
     RIGHT,
     Batch,
@@ -27,7 +27,7 @@ from piste.classifiers.text.batching import (
     unused_id,
 )
 from piste.classifiers.text.length_limits import longest_sequence
-from piste.classifiers.text.masking import HidingSubject
+from piste.classifiers.text.masking import MaskedSubject
 from piste.classifiers.text.prefix_plan import Group, share
 from piste.classifiers.text.prefix_sharing import PrefixRunner
 from piste.classifiers.text.subject import TokenClassifier, TokenSubject
@@ -59,7 +59,7 @@ class TextClassifier(TokenClassifier):
         budget: int | None = None,
         runtime: str = "torch",
         tolerance: float | None = None,
-        lean: bool = True,
+        pruned: bool = True,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -70,7 +70,7 @@ class TextClassifier(TokenClassifier):
         self.labels, self.kind = read_head(self.config)
         self._accepted = _accepted_inputs(model)
         self.reads_mask = "attention_mask" in self._accepted
-        self._backend = Backend(model, runtime, tolerance, lean)
+        self._backend = Backend(model, runtime, tolerance, pruned)
         self._prefixes: PrefixRunner | None = None
         self._bare_frame: bool | None = None
         # The model's own pad id counts, not the tokenizer's: decoders look for it when they pool.
@@ -81,7 +81,7 @@ class TextClassifier(TokenClassifier):
             side=getattr(tokenizer, "padding_side", "right"),
             positions="position_ids" in self._accepted,
             vocabulary=_vocabulary(model),
-            trying=lambda: trying(self),
+            counting=lambda: counting_calibration(self),
         )
 
     @property
@@ -90,17 +90,17 @@ class TextClassifier(TokenClassifier):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        if self._backend.stands_in and not self._backend.is_current():
+        if self._backend.is_replaced and not self._backend.is_current():
             self._backend.reset()  # the model was changed since
-        with asking(self.model):
+        with evaluation_mode(self.model):
             yield
 
     def calibrate(self, subject: Subject) -> None:
-        """Learn once how this model bears padding, on the first input that comes along."""
-        if isinstance(subject, HidingSubject):
+        """Find out once, on the first input, which padding this model supports."""
+        if isinstance(subject, MaskedSubject):
             subject = subject.plain
         assert isinstance(subject, TokenSubject)
-        with trying(self):
+        with counting_calibration(self):
             self._calibrate(subject)
 
     def _calibrate(self, subject: TokenSubject) -> None:
@@ -127,7 +127,7 @@ class TextClassifier(TokenClassifier):
         return self._bare_frame
 
     def answer(self, questions: Sequence[Question]) -> Floats:
-        with trying(self):
+        with counting_calibration(self):
             self._backend.check(questions, self._runner.answer)
         return self._runner.answer(questions).to(torch.float64).cpu().numpy()
 
@@ -135,7 +135,7 @@ class TextClassifier(TokenClassifier):
         self, questions: Sequence[Question], budget: int
     ) -> Iterator[tuple[list[Question], Floats]] | None:
         """Causal decoders compute beginnings that questions have in common only once."""
-        with trying(self):
+        with counting_calibration(self):
             self._backend.check(questions, self._runner.answer)
         module = self._backend.module
         if self._prefixes is None or self._prefixes.model is not module:
@@ -145,12 +145,12 @@ class TextClassifier(TokenClassifier):
         if runner is None or runner.reason or any(map(_is_special, questions)):
             return None
         rows = [question.payload[0] for question in questions]
-        if self._backend.stands_in and any(row[-1] == runner.pad for row in rows):
-            return None  # a lean twin reads the last token, the model the last that is no padding
+        if self._backend.is_replaced and any(row[-1] == runner.pad for row in rows):
+            return None  # a pruned copy reads the last token, the model the last that is no padding
         groups = share(rows, budget, pad=runner.pad)
         if not any(group.paths.size for group in groups):
             return None
-        with trying(self):
+        with counting_calibration(self):
             usable = runner.usable(rows)
         if not usable:
             return None
@@ -164,28 +164,28 @@ class TextClassifier(TokenClassifier):
         example = self._inputs(pad_rows(probes, self._runner.layout, self._runner.pad))
         with self.session():
             self._backend.begin(mixed_questions(subject), self._runner.answer, example)
-            if not self._backend.told_padding and self._runner.pad is None:
+            if not self._backend.receives_padding and self._runner.pad is None:
                 self._runner.layout = None  # it can't be told what padding is: try anew
                 self._runner.settle(probes)
             self._backend.check(probes, self._runner.answer)
 
-    def inside(self, subject: Subject, target: Target) -> Inside:
+    def gradient_access(self, subject: Subject, target: Target) -> GradientAccess:
         if not subject.fits:
             raise PisteError(
                 f"A method that looks inside needs the text in one piece, and this one is longer "
                 f"than the {self.limit} tokens the model reads: choose long='truncate'."
             )
-        assert isinstance(subject, (TokenSubject, HidingSubject))
+        assert isinstance(subject, (TokenSubject, MaskedSubject))
         twin: Any = twin_of(self.model, own_config=True)
         inputs = self.tensors(subject)
-        if self._runner.pad is None:  # or a decoder would not bear a batch
+        if self._runner.pad is None:  # or a decoder would refuse a batch
             ids = inputs["input_ids"].cpu().numpy()
             twin.config.get_text_config().pad_token_id = unused_id(list(ids))
         options = {"use_cache": False} if "use_cache" in self._accepted else {}
         tokens = {kind: getattr(self.tokenizer, f"{kind}_token_id", None) for kind in _STAND_INS}
-        stand_ins = {kind: int(token) for kind, token in tokens.items() if token is not None}
-        return TextInside(
-            twin, inputs, options, subject.token_units, len(subject), target, stand_ins
+        replacements = {kind: int(token) for kind, token in tokens.items() if token is not None}
+        return TextGradients(
+            twin, inputs, options, subject.token_units, len(subject), target, replacements
         )
 
     def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:

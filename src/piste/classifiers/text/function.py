@@ -53,8 +53,8 @@ class OutputReader:
         columns = answers.shape[1]
         if self.labels and len(self.labels) != columns:
             raise PisteError(
-                f"{len(self.labels)} labels were given, but the function returns {columns} "
-                "outputs per input."
+                f"labels: expected {columns}, one per output of the function, got "
+                f"{len(self.labels)}."
             )
         verdict = look_like_probabilities(answers)
         if not self.labels:
@@ -101,7 +101,7 @@ class FunctionOutputs(Classifier):
         return f"{self.name} {self.version} {self._reader.reading} {self._reader.exclusive}"
 
     def calibrate(self, subject: Subject, limit: int = 31) -> None:
-        """Ask the input and its first units alone, if the numbers don't speak for themselves."""
+        """Ask about the input and its first units alone, if the kind of the numbers is unclear."""
         if self._reader.reading is not None and self._reader.labels:
             return
         sequences: list[Sequence1D] = [subject.whole] if subject.fits else [[0]]
@@ -148,8 +148,8 @@ class TextFunction(FunctionOutputs):
             )
         if len(texts) > 1:
             raise PisteError(
-                "A pair of texts came, but the classifier is a function of single texts: join "
-                "them yourself, or load a model that reads pairs."
+                "Expected a single text for a function of texts, got a pair: join the two "
+                "yourself, or load a model that reads pairs."
             )
         if kind == "tokens":
             raise PisteError(

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from piste.classifiers.text.subject import TokenSubject
 
 
-class HidingSubject(EngineSubject):
+class MaskedSubject(EngineSubject):
     """A token subject of which every question has the same length and the same positions.
 
-    A unit that is not asked about is replaced, token by token, by ``stand_in``, or without one
+    A unit that is not asked about is replaced, token by token, by ``replacement``, or without one
     kept and hidden from attention. Units can't be repeated or reordered.
 
     >>> import piste
@@ -28,7 +28,7 @@ class HidingSubject(EngineSubject):
     True
     """
 
-    def __init__(self, plain: TokenSubject, removal: Removal, stand_in: int | None) -> None:
+    def __init__(self, plain: TokenSubject, removal: Removal, replacement: int | None) -> None:
         if not plain.fits:
             raise PisteError(
                 f"With removal={removal!r} a text must fit the model, and this one is longer: "
@@ -42,7 +42,7 @@ class HidingSubject(EngineSubject):
         self.removal = removal
         self.can_be_empty = True
         self.token_units = plain.token_units
-        self._stand_in = stand_in
+        self._replacement = replacement
         ((whole, _),) = plain.encode(plain.whole)
         self._whole: Question = whole
         assert isinstance(whole.key, bytes)
@@ -63,9 +63,9 @@ class HidingSubject(EngineSubject):
         if seen.all():
             return self._whole
         ids, kinds = self._whole.payload
-        if self._stand_in is None:
+        if self._replacement is None:
             key = self._key + b"hidden" + np.packbits(seen).tobytes()
             return Question(key, len(ids), (ids, kinds, seen))
-        ids = np.where(seen, ids, self._stand_in)
+        ids = np.where(seen, ids, self._replacement)
         head = ids.astype(np.int32).tobytes()  # after it, a key tells token types
         return Question(head + self._key[len(head) :], len(ids), (ids, kinds))

@@ -175,4 +175,4 @@ class PrefixRunner:
         # A model with a pad token of its own, or a single row, needs to be told nothing.
         unknown = self.pad is None and len(inputs["input_ids"]) > 1
         with torch.no_grad():
-            return self._runtime.told(pad if unknown else None)(**given).logits
+            return self._runtime.with_padding(pad if unknown else None)(**given).logits

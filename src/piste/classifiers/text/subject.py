@@ -10,7 +10,7 @@ import numpy as np
 
 from piste.classifier import Classifier
 from piste.classifiers.base import EngineSubject, check_text
-from piste.classifiers.text.masking import HidingSubject
+from piste.classifiers.text.masking import MaskedSubject
 from piste.classifiers.text.tokenization import read_tokens
 from piste.classifiers.text.units import Token, group_tokens
 from piste.errors import PisteError
@@ -63,9 +63,9 @@ class TokenClassifier(Classifier):
             )
         if how.removal == "delete":
             return subject
-        return HidingSubject(subject, how.removal, self._stand_in(how.removal))
+        return MaskedSubject(subject, how.removal, self._replacement(how.removal))
 
-    def _stand_in(self, removal: Removal) -> int | None:
+    def _replacement(self, removal: Removal) -> int | None:
         """The token that takes the place of a removed one; None if it is only hidden."""
         if removal == "attention":
             if not self.reads_mask:

@@ -1,4 +1,4 @@
-"""One example of a run: explained by every method once, judged by every score that is wanted."""
+"""One example of a run: explained by every method once, judged by every score asked for."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def evaluate(
     entries = make_entries(usual_methods() if methods is None else methods, samples, options)
     everything = as_examples(data, None, seed)
     chosen = as_examples(everything, examples, seed)
-    _get_acquainted(loaded, chosen, how)
+    _calibrate(loaded, chosen, how)
     known = everything if labelled is None else labelled
     measured = make_metric_set(metrics, loaded, lambda: known)
     if save_explanations and folder is None:
@@ -168,9 +168,7 @@ def run(
     return plan.results(done)
 
 
-def _get_acquainted(
-    classifier: Classifier, examples: Sequence[Example], how: Mapping[str, Any]
-) -> None:
+def _calibrate(classifier: Classifier, examples: Sequence[Example], how: Mapping[str, Any]) -> None:
     """Bind a first input: a function's outputs, and so its fingerprint, are known after that."""
     for example in examples:
         try:

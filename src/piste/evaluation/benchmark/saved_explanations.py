@@ -23,14 +23,14 @@ from piste.evaluation.metrics import MetricOption
 from piste.evaluation.option_syntax import split_names
 from piste.evaluation.results import Results
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Input
 
 _ENDINGS = (".json", ".csv", ".parquet")
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedExplanations:
     """Explanations from files: which method, of which example."""
 
     labels: tuple[str, ...]
@@ -90,7 +90,7 @@ def evaluate_saved(
         return run(context, examples, plan, folder, progress)
 
 
-def read_explanations(folder: str | Path) -> Saved:
+def read_explanations(folder: str | Path) -> SavedExplanations:
     """All explanations in a folder and the folders below it."""
     root = Path(folder)
     if not root.is_dir():
@@ -114,12 +114,12 @@ def read_explanations(folder: str | Path) -> Saved:
             )
         found[key] = explanation
     examples = tuple(_example(given, name) for given, name in ids.items())
-    return Saved(tuple(dict.fromkeys(labels.values())), examples, found)
+    return SavedExplanations(tuple(dict.fromkeys(labels.values())), examples, found)
 
 
 def _example(given: Input, name: str) -> Example:
-    if isinstance(given, Picture):
-        return Example(name, picture=given)
+    if isinstance(given, ImageInput):
+        return Example(name, image=given)
     return Example(name, given) if isinstance(given, str) else Example(name, *given)
 
 
@@ -169,7 +169,7 @@ def _entries(labels: Sequence[str], methods: str | Iterable[str] | None) -> tupl
     return tuple(entries)
 
 
-def _check_model(classifier: Classifier, found: Saved) -> None:
+def _check_model(classifier: Classifier, found: SavedExplanations) -> None:
     """Refuse another model than the one that was explained, by its answer to a first text."""
     explanation = next(iter(found.explanations.values()))
     subject = bind(classifier, explanation)

@@ -17,7 +17,7 @@ class Pointing(Metric):
 
     Also the share of all positive score that lies on marked units. NaN without marks, and where
     every unit is marked or none is; the share also where no score is above zero. Objects tend to
-    stand in the middle of a picture: compare with the control ``centre``, not with chance.
+    stand in the middle of an image: compare with the control ``centre``, not with chance.
     """
 
     name: ClassVar[str] = "pointing"

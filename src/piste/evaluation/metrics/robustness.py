@@ -10,12 +10,12 @@ from typing import ClassVar
 
 from piste.errors import PisteError
 from piste.evaluation.metrics.base import Figure, ReexplainingMetric, RepeatableExplanation
-from piste.evaluation.paraphrases import Swapped, swap
+from piste.evaluation.paraphrases import Paraphrase, swap
 from piste.evaluation.random_weights import randomised
 from piste.evaluation.seeds import derive
 from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Input
 from piste.validation import check_count
 
@@ -175,7 +175,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-def _swapped(given: Input) -> tuple[Swapped, ...]:
-    if isinstance(given, Picture):
-        raise PisteError("Expected a text, whose words can be exchanged, got a picture.")
+def _swapped(given: Input) -> tuple[Paraphrase, ...]:
+    if isinstance(given, ImageInput):
+        raise PisteError("Expected a text, whose words can be exchanged, got an image.")
     return tuple(swap(text) for text in ((given,) if isinstance(given, str) else given))

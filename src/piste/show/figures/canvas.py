@@ -79,7 +79,7 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def entitled(figure: Figure, title: str, under: str | Sequence[str]) -> None:
+def add_title(figure: Figure, title: str, under: str | Sequence[str]) -> None:
     """A title and lines below it at the figure's top left, with room for all of them.
 
     One string is wrapped; several are lines as they are.
@@ -118,7 +118,7 @@ def heading(
 def shades(strengths: Floats) -> list[str]:
     """Colours for dots and bars, which carry no text: even the weakest shows its sign."""
     sizes = (0.4 + 0.6 * np.abs(strengths)) / colours.STRONGEST
-    return [colours.hexed(colours.tint(float(s))) for s in np.copysign(sizes, strengths)]
+    return [colours.to_hex(colours.tint(float(s))) for s in np.copysign(sizes, strengths)]
 
 
 def bounded(errors: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Several methods on one input as a figure: the text or the picture once per method."""
+"""Several methods on one input as a figure: the text or the image once per method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from piste.show.figures.canvas import FAINT, INK, RULE, saved
 from piste.show.figures.fonts import writable
 from piste.show.figures.heatmap_figure import GAP, KEY, Shape, key, show
 from piste.show.figures.text_figure import DPI, LINE, MARGIN, MOST_LINES, Page, flowed
-from piste.show.heat_colours import Heat, areas_of, painted, picture_of
+from piste.show.heat_colours import Heat, areas_of, image_of, painted
 from piste.show.outlines import outlines
 
 UNITS = 5
@@ -29,13 +29,13 @@ _HEAD = 30.0
 _GAP = 18.0
 _LEAST_LINES = 4
 _PANEL = 250.0
-"""Pixels of a picture's width."""
+"""Pixels of an image's width."""
 _ACROSS = 4
-"""Pictures in a row."""
+"""Images in a row."""
 
 
 def plot(comparison: Comparison, path: str | Path | None = None) -> Figure:
-    """The text or the picture once per method, with its scores; saved if a path is given."""
+    """The text or the image once per method, with its scores; saved if a path is given."""
     sides = SideBySide.of_comparison(comparison)
     return saved(lambda: draw(sides), path)
 
@@ -43,10 +43,10 @@ def plot(comparison: Comparison, path: str | Path | None = None) -> Figure:
 def draw(sides: SideBySide) -> Figure:
     """One block per method: name and fidelity, the highlighted text, bars of shared units.
 
-    Methods on a picture have a panel each.
+    Methods on an image have a panel each.
     """
-    if wording.of_picture(sides.first):
-        return _pictures(sides)
+    if wording.of_image(sides.first):
+        return _images(sides)
     across = _WIDTH * DPI
     text_width = across - 2 * MARGIN - _SIDE - 30
     words, lines = flowed(sides.first, text_width)
@@ -74,25 +74,25 @@ def draw(sides: SideBySide) -> Figure:
     return page.figure
 
 
-def _pictures(sides: SideBySide) -> Figure:
-    """The picture, then one heat map per method under its name and fidelity, each with a key."""
+def _images(sides: SideBySide) -> Figure:
+    """The image, then one heat map per method under its name and fidelity, each with a key."""
     e = sides.first
-    picture = picture_of(e)
+    image = image_of(e)
     count = 1 + len(sides.explanations)
     across = min(count, _ACROSS)
-    shape = Shape.of(picture, _PANEL)
+    shape = Shape.of(image, _PANEL)
     block = _HEAD + 16 + shape.height + KEY + _GAP
     top = MARGIN + 56
     width = 2 * MARGIN + across * _PANEL + (across - 1) * GAP
     page = Page.of(width / DPI, top + block * -(-count // across) + 36 + MARGIN)
     _title(page, sides)
-    loops = outlines(areas_of(picture), len(e.units))
+    loops = outlines(areas_of(image), len(e.units))
     for place in range(count):
         x = MARGIN + place % across * (_PANEL + GAP)
         y = top + place // across * block + _HEAD + 16
         if not place:
-            page.write(x, y - 12, writable(wording.short(picture.name, 34)), 9, FAINT)
-            show(page, x, y, shape, picture.pixels)
+            page.write(x, y - 12, writable(wording.short(image.name, 34)), 9, FAINT)
+            show(page, x, y, shape, image.pixels)
             continue
         one = sides.explanations[place - 1]
         heat = Heat.of(one)
@@ -135,6 +135,6 @@ def _bars(
         name = writable(wording.short(kind.title, 16))
         page.write(x + _NAMES - 10, middle, name, 8.5, INK, align="right", gid="unit")
         length = abs(value) * half
-        colour = colours.hexed(colours.tint(np.copysign(1.0, value)))
+        colour = colours.to_hex(colours.tint(np.copysign(1.0, value)))
         page.box(zero if value >= 0 else zero - length, middle - 5, length, 10, colour)
     page.box(zero - 0.5, y, 1, _BAR * len(strongest), FAINT)

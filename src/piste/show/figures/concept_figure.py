@@ -11,11 +11,11 @@ from matplotlib.patches import Patch
 
 from piste.concepts.report import ConceptReport
 from piste.concepts.sensitivity import ABOUT
-from piste.show.figures.canvas import FAINT, INK, RULE, entitled, format_of, panels, save
+from piste.show.figures.canvas import FAINT, INK, RULE, add_title, format_of, panels, save
 from piste.show.figures.fonts import families, writable
 from piste.show.terminal.concept_tables import headline
 
-# Colours of the house that have counterparts on a dark ground.
+# Colours that have counterparts on a dark ground.
 _SHADES = (
     "#0b57a4", "#c24e00", "#00795c", "#b8911b", "#6a63c9", "#db5f45", "#33a884", "#7a3a0c",
 )  # fmt: skip
@@ -45,7 +45,7 @@ def plot(
     # The headline tells of the main kind only.
     title = headline(report) if chosen == report.main_kind else f"Scores by kind {chosen!r}"
     about = next(words for name, words in ABOUT.items() if name == chosen)
-    entitled(
+    add_title(
         figure,
         title,
         f"{about} · mean of {report.settings.get('repeats')} vectors, bars: 95 % intervals over "

@@ -15,22 +15,22 @@ from rich.text import Text
 
 from piste.concepts.localization import ConceptMap
 from piste.explanation import Explanation, Fidelity, Output
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.show import colours, text_pieces, wording
-from piste.show.figures.canvas import INK, canvas, entitled, format_of, panels, save
+from piste.show.figures.canvas import INK, add_title, canvas, format_of, panels, save
 from piste.show.figures.fonts import families, writable
 from piste.show.heat_colours import SMALL, Heat, Scale, painted
 from piste.show.html import image_html, page_shell, text_html
 from piste.show.terminal import image_blocks
-from piste.show.terminal.capabilities import Look, printable, step
+from piste.show.terminal.capabilities import TerminalCapabilities, printable, step
 from piste.surrogates import AdditiveSurrogate
 from piste.target import Target
 
-STYLES = ("picture.css",)
+STYLES = ("image.css",)
 _MOST_WORDS = 28
 """Words in the figure of a text: those that carry most."""
 _ACROSS = 5
-"""Pictures in a row of a figure."""
+"""Images in a row of a figure."""
 
 
 def title(found: ConceptMap) -> str:
@@ -81,7 +81,7 @@ def _heat(found: ConceptMap, concept: str) -> Heat:
 
 
 def render(found: ConceptMap) -> RenderableType:
-    """Every concept's units, marked in the text or painted over the picture."""
+    """Every concept's units, marked in the text or painted over the image."""
     return _Rendered(found)
 
 
@@ -90,33 +90,36 @@ class _Rendered:
     found: ConceptMap
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        found, look = self.found, Look.of(console)
+        found, terminal = self.found, TerminalCapabilities.of(console)
         yield Text(printable(title(found)), style="bold")
-        if isinstance(found.input, Picture):
-            yield from self._picture(look, options)
+        if isinstance(found.input, ImageInput):
+            yield from self._image(terminal, options)
             return
         for concept in found.scores:
             heat = _heat(found, concept)
             yield Text(printable(concept), style="dim")
             for part in text_pieces.texts(_view(found, concept)):
-                yield Padding(_highlighted(part, heat, look), (0, 2, 1, 2))
+                yield Padding(_highlighted(part, heat, terminal), (0, 2, 1, 2))
         above, below = ends(found)
         yield Text(f"blue, +: {above}   orange, -: {below}", style="dim")
 
-    def _picture(self, look: Look, options: ConsoleOptions) -> RenderResult:
+    def _image(self, terminal: TerminalCapabilities, options: ConsoleOptions) -> RenderResult:
         found, room = self.found, options.max_width - 4
         heats = [_heat(found, concept) for concept in found.scores]
         boards = [
-            image_blocks.board(_view(found, heat.name), heat, look, options, room) for heat in heats
+            image_blocks.board(_view(found, heat.name), heat, terminal, options, room)
+            for heat in heats
         ]
         yield from image_blocks.rows([printable(heat.name) for heat in heats], boards, room)
-        if image_blocks.signs_only(look, options):
+        if image_blocks.signs_only(terminal, options):
             yield Text(image_blocks.sign_key(heats[0]), style="dim")
         else:
             yield image_blocks.keys(heats[:1])
 
 
-def _highlighted(part: Sequence[text_pieces.Piece], heat: Heat, look: Look) -> Text:
+def _highlighted(
+    part: Sequence[text_pieces.Piece], heat: Heat, terminal: TerminalCapabilities
+) -> Text:
     """A text whose units have the colours of a scale that other concepts share."""
     text = Text()
     for piece in part:
@@ -124,8 +127,8 @@ def _highlighted(part: Sequence[text_pieces.Piece], heat: Heat, look: Look) -> T
             text.append(printable(piece.text), style="strike dim" if piece.unread else "")
             continue
         strength = float(heat.strengths[piece.unit])
-        signs = ("+" if strength > 0 else "-") * step(strength) if look.plain else ""
-        text.append(printable(piece.text) + signs, style=look.style(strength))
+        signs = ("+" if strength > 0 else "-") * step(strength) if terminal.plain else ""
+        text.append(printable(piece.text) + signs, style=terminal.style(strength))
     return text
 
 
@@ -152,7 +155,7 @@ def _body(found: ConceptMap) -> str:
         view, heat = _view(found, concept), _heat(found, concept)
         kinds = wording.kinds(view)
         tips = [wording.number(float(heat.scores[kind.first]), heat.places) for kind in kinds]
-        if isinstance(found.input, Picture):
+        if isinstance(found.input, ImageInput):
             drawn = image_html.heat_map(view, kinds, [heat], image_html.unit_paths(view), tips)
             parts.append(
                 f"<figure>{drawn}<figcaption>{escape(concept)}</figcaption>{image_html.scale(heat)}"
@@ -160,8 +163,8 @@ def _body(found: ConceptMap) -> str:
             )
         else:
             parts.append(f"<h3>{escape(concept)}</h3>{_text(view, heat)}")
-    if isinstance(found.input, Picture):
-        return f'<div class="piste-pictures piste-row">{"".join(parts)}</div>'
+    if isinstance(found.input, ImageInput):
+        return f'<div class="piste-images piste-row">{"".join(parts)}</div>'
     return "".join(parts) + text_html.legend(ends(found))
 
 
@@ -188,27 +191,27 @@ def _text(view: Explanation, heat: Heat) -> str:
 
 
 def plot(found: ConceptMap, path: str | Path | None = None) -> Figure:
-    """The picture beside one heat map per concept, or words × concepts; saved if wanted."""
+    """The image beside one heat map per concept, or words × concepts; saved if a path is given."""
     if path is not None:
         format_of(path)  # refused before the work
-    figure = _pictures(found) if isinstance(found.input, Picture) else _words(found)
+    figure = _images(found) if isinstance(found.input, ImageInput) else _words(found)
     if path is not None:
         save(figure, path)
     return figure
 
 
-def _pictures(found: ConceptMap) -> Figure:
-    picture = found.input
-    assert isinstance(picture, Picture)
-    drawn = {picture.name: picture.pixels}
+def _images(found: ConceptMap) -> Figure:
+    image = found.input
+    assert isinstance(image, ImageInput)
+    drawn = {image.name: image.pixels}
     for concept in found.scores:
         drawn[concept] = painted(_view(found, concept), _heat(found, concept))
     across = min(len(drawn), _ACROSS)
     down = -(-len(drawn) // across)
-    high = 0.35 + 2.7 * min(picture.height / picture.width, 2.0)
+    high = 0.35 + 2.7 * min(image.height / image.width, 2.0)
     figure, rows = panels((2.8 * across, 0.9 + high * down), down, across)
     places = [axes for row in rows for axes in row]
-    sharp = "nearest" if max(picture.width, picture.height) < SMALL else "auto"
+    sharp = "nearest" if max(image.width, image.height) < SMALL else "auto"
     for axes in places:
         axes.set_axis_off()
     for axes, (name, pixels) in zip(places, drawn.items(), strict=False):
@@ -217,7 +220,7 @@ def _pictures(found: ConceptMap) -> Figure:
             writable(name), loc="left", fontsize=10, color=INK, parse_math=False,
             family=families(),
         )  # fmt: skip
-    entitled(figure, title(found), "blue: " + " · orange: ".join(ends(found)))
+    add_title(figure, title(found), "blue: " + " · orange: ".join(ends(found)))
     return figure
 
 
@@ -243,5 +246,5 @@ def _words(found: ConceptMap) -> Figure:
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    entitled(figure, title(found), "blue: " + " · orange: ".join(ends(found)))
+    add_title(figure, title(found), "blue: " + " · orange: ".join(ends(found)))
     return figure

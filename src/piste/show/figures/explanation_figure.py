@@ -20,9 +20,9 @@ from piste.show.figures.canvas import (
     FAINT,
     INK,
     RULE,
+    add_title,
     bounded,
     canvas,
-    entitled,
     heading,
     saved,
     shades,
@@ -37,17 +37,17 @@ def plot(
 ) -> Figure:
     """A figure of one of the kinds, also saved if ``path`` is given.
 
-    Without a kind a picture's heat maps, and of a text the plane, or bars where a method has one
+    Without a kind an image's heat maps, and of a text the plane, or bars where a method has one
     score only. Kinds are the views "plot_…" of :data:`piste.views.VIEWS`, ``options`` are theirs.
     The suffix of ``path`` chooses PNG, SVG or PDF.
     """
     if kind is None:
         kind = "bars" if score_terms.plane_scores(e) is None else "plane"
-        kind = "heat" if wording.of_picture(e) else kind
+        kind = "heat" if wording.of_image(e) else kind
     kinds = [name.removeprefix("plot_") for name in VIEWS if name.startswith("plot_")]
-    possible = [name for name in kinds if name != ("text" if wording.of_picture(e) else "heat")]
+    possible = [name for name in kinds if name != ("text" if wording.of_image(e) else "heat")]
     if kind not in possible:
-        why = f"can't be drawn of a {wording.what(e)}" if kind in kinds else "is no figure"
+        why = f"can't be drawn of this {wording.what(e)}" if kind in kinds else "is no figure"
         raise PisteError(f"kind={kind!r} {why}: choose {', '.join(possible)}.")
     draw = VIEWS[f"plot_{kind}"]
     known = list(inspect.signature(draw).parameters)[1:]
@@ -91,7 +91,7 @@ def plane(
     _limits(axes, x[first], y[first])
     _name_axes(axes, e, names, label)
     _title(axes, e, label)
-    parts = [] if wording.of_picture(e) else ["larger dots: more occurrences"]
+    parts = [] if wording.of_image(e) else ["larger dots: more occurrences"]
     parts.append("thin lines: standard errors")
     if len(quiet):
         parts.append(f"pale dots: {len(quiet)} of {len(kinds)} that say little")
@@ -133,7 +133,7 @@ def bars(
 ) -> Figure:
     """The units of the largest |score| with their standard errors, the largest at the top."""
     if not isinstance(top, int) or isinstance(top, bool) or top < 1:
-        raise PisteError(f"top={top!r} is wrong: a whole number above 0 is wanted.")
+        raise PisteError(f"top: expected a whole number above 0, got {top!r}.")
     name = score or e.ranking
     numbers, spread = e.score(name, label), e.error(name, label)
     kinds = wording.kinds(e)
@@ -166,7 +166,7 @@ def _title(axes: Axes, e: Explanation, label: str | int | None) -> None:
     figure = axes.get_figure(root=True)
     assert figure is not None  # the axes were just made on one
     title, under = heading(e, label, int(16 * figure.get_size_inches()[0]))
-    entitled(figure, title, under)
+    add_title(figure, title, under)
 
 
 def _limits(axes: Axes, x: Floats, y: Floats) -> None:

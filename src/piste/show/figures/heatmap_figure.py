@@ -1,4 +1,4 @@
-"""Heat maps as a figure: the picture, then one panel per score with its key."""
+"""Heat maps as a figure: the image, then one panel per score with its key."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 
 from piste.errors import PisteError
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.show import score_terms, wording
 from piste.show.figures.canvas import FAINT, INK, RULE
 from piste.show.figures.fonts import writable
 from piste.show.figures.text_figure import DPI, MARGIN, Head, Page
-from piste.show.heat_colours import SMALL, Heat, Pixels, areas_of, named, painted, picture_of
+from piste.show.heat_colours import SMALL, Heat, Pixels, areas_of, image_of, named, painted
 from piste.show.outlines import Loop, outlines
 
 PANEL = 290.0
@@ -38,27 +38,27 @@ def heat(
     label: str | int | None = None,
     width: float | None = None,
 ) -> Figure:
-    """The picture beside its main scores, or beside one ``score``, each painted over its greys."""
-    picture = picture_of(e)
+    """The image beside its main scores, or beside one ``score``, each painted over its greys."""
+    image = image_of(e)
     if width is not None and not width >= 2:
-        raise PisteError(f"width={width!r} is wrong: at least 2 inches are wanted.")
+        raise PisteError(f"width: expected at least 2 inches, got {width!r}.")
     wording.shown_class(e, label)  # refuses a class that isn't there
     heats = [Heat.of(e, name, label) for name in ([score] if score else score_terms.main_scores(e))]
     count = 1 + len(heats)
     panel = PANEL
     if width is not None:
         panel = (width * DPI - 2 * MARGIN - (count - 1) * GAP) / count
-    shape = Shape.of(picture, panel)
+    shape = Shape.of(image, panel)
     wide = (2 * MARGIN + count * panel + (count - 1) * GAP) / DPI
     head = Head.of(e, label, wide)
     y = MARGIN + head.height + HEAD
     page = Page.of(wide, y + shape.height + KEY + MARGIN / 2)
     page.head(head)
-    page.write(MARGIN, y - 11, "the picture", 10.5, INK)
-    show(page, MARGIN, y, shape, picture.pixels)
+    page.write(MARGIN, y - 11, "the image", 10.5, INK)
+    show(page, MARGIN, y, shape, image.pixels)
     for line, words in enumerate(textwrap.wrap(writable(named(e)), int(panel / 6))[:3]):
         page.write(MARGIN, y + shape.height + 14 + 14 * line, words, 8, FAINT)
-    loops = outlines(areas_of(picture), len(e.units))
+    loops = outlines(areas_of(image), len(e.units))
     for place, one in enumerate(heats, start=1):
         x = MARGIN + place * (panel + GAP)
         name = page.write(x, y - 11, writable(one.name), 10.5, INK)
@@ -71,7 +71,7 @@ def heat(
 
 @dataclass(frozen=True)
 class Shape:
-    """A picture's place in a figure, in pixels, and its own size."""
+    """An image's place in a figure, in pixels, and its own size."""
 
     width: float
     height: float
@@ -79,10 +79,10 @@ class Shape:
     rows: int
 
     @staticmethod
-    def of(picture: Picture, width: float) -> Shape:
-        """So wide; a picture much higher than wide is made narrower instead of endless."""
-        height = min(width * picture.height / picture.width, 2 * width)
-        return Shape(height * picture.width / picture.height, height, picture.width, picture.height)
+    def of(image: ImageInput, width: float) -> Shape:
+        """So wide; an image much higher than wide is made narrower instead of endless."""
+        height = min(width * image.height / image.width, 2 * width)
+        return Shape(height * image.width / image.height, height, image.width, image.height)
 
 
 def show(
@@ -93,7 +93,7 @@ def show(
     pixels: Pixels,
     borders: Sequence[Sequence[Loop]] = (),
 ) -> Axes:
-    """Pixels as a panel, small pictures unsmoothed, with thin borders between the parts."""
+    """Pixels as a panel, small images unsmoothed, with thin borders between the parts."""
     axes = _axes(page, x, y, shape.width, shape.height)
     smooth = "auto" if max(shape.columns, shape.rows) >= SMALL else "nearest"
     extent = (0.0, float(shape.columns), float(shape.rows), 0.0)

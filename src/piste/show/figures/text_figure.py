@@ -199,7 +199,7 @@ class Page:
     def mark(self, x: float, y: float, wide: float, strength: float) -> None:
         """A ground of a strength behind a word."""
         if abs(strength) >= colours.VISIBLE:
-            self.box(x - 1.5, y - 10.5, wide + 3, 21, colours.hexed(colours.tint(strength)))
+            self.box(x - 1.5, y - 10.5, wide + 3, 21, colours.to_hex(colours.tint(strength)))
 
     def box(self, x: float, y: float, wide: float, high: float, colour: str) -> None:
         """A filled rectangle, its corner at the top left."""

@@ -12,7 +12,7 @@ from piste.comparison import VERDICTS, Comparison
 from piste.explanation import Explanation
 from piste.show import colours, metric_labels, score_terms, wording
 from piste.show.alignment import SCALED, SideBySide
-from piste.show.heat_colours import Heat, picture_of
+from piste.show.heat_colours import Heat, image_of
 from piste.show.html import (
     explanation_html,
     image_html,
@@ -46,7 +46,7 @@ def view(sides: SideBySide, *, live: bool = False) -> page_shell.View:
     return page_shell.View(
         f"{wording.prediction(first)}, by {len(sides.explanations)} methods",
         "\n".join(part for part in parts if part),
-        styles=("charts.css", "picture.css"),
+        styles=("charts.css", "image.css"),
         rules=inline_figure.colours(),
         scripts=explanation_html.SCRIPTS,
         data=_data(sides) | {"checks": checks},
@@ -120,8 +120,8 @@ one {wording.what(sides.first)}; click a heading to sort.</p>
 
 
 def _inputs(sides: SideBySide) -> str:
-    if wording.of_picture(sides.first):
-        found = _pictures(sides)
+    if wording.of_image(sides.first):
+        found = _images(sides)
     else:
         legend = text_html.legend(score_terms.sides(sides.first, sides.first.ranking))
         found = legend + "".join(
@@ -136,12 +136,12 @@ def _inputs(sides: SideBySide) -> str:
 </section>"""
 
 
-def _pictures(sides: SideBySide) -> str:
-    """The picture itself, then a heat map per method; a part lights up in all of them."""
+def _images(sides: SideBySide) -> str:
+    """The image itself, then a heat map per method; a part lights up in all of them."""
     paths = image_html.unit_paths(sides.first)
-    name = escape(picture_of(sides.first).name)
+    name = escape(image_of(sides.first).name)
     figures = [
-        f"<figure><h3>{name} <small>the picture itself</small></h3>"
+        f"<figure><h3>{name} <small>the image itself</small></h3>"
         f"{image_html.bare(sides.first, sides.kinds, paths)}</figure>"
     ]
     for row, e in enumerate(sides.explanations):
@@ -149,7 +149,7 @@ def _pictures(sides: SideBySide) -> str:
         drawn = image_html.heat_map(e, sides.kinds, [heat], paths, _tips(sides, row))
         drawn += image_html.scale(heat)
         figures.append(f'<figure class="piste-method">{_name(sides, e)}{drawn}</figure>')
-    return f'<div class="piste-pictures piste-row">{"".join(figures)}</div>'
+    return f'<div class="piste-images piste-row">{"".join(figures)}</div>'
 
 
 def _tips(sides: SideBySide, row: int) -> list[str]:
@@ -194,7 +194,7 @@ def _data(sides: SideBySide) -> dict[str, Any]:
     first = [kind.first for kind in sides.kinds]
     return {
         "names": [kind.title for kind in sides.kinds],
-        "parts": "parts" if wording.of_picture(sides.first) else "words",
+        "parts": "parts" if wording.of_image(sides.first) else "words",
         "columns": [
             {
                 "name": e.method,

@@ -24,8 +24,8 @@ def to_html(e: Explanation, path: str | Path | None = None) -> str:
 def view(e: Explanation, checks: Sequence[Check] = (), *, live: bool = False) -> page_shell.View:
     """What is shown of an explanation; ``live`` if a model can be asked about removals."""
     kinds, found = wording.kinds(e), columns(e)
-    pictured = wording.of_picture(e)
-    shown = image_html.section(e, kinds, found, _tips(e, kinds)) if pictured else ""
+    is_image = wording.of_image(e)
+    shown = image_html.section(e, kinds, found, _tips(e, kinds)) if is_image else ""
     parts = (
         _header(e),
         f"""<div class="piste-beside">{shown or _text_section(e, kinds, found)}
@@ -38,13 +38,13 @@ def view(e: Explanation, checks: Sequence[Check] = (), *, live: bool = False) ->
             {"Model": e.classifier, "Settings": e.settings, "Versions": e.versions},
         ),
     )
-    # A picture's colours follow the choice of a score without any script.
-    own = () if pictured else ("colouring.js",)
+    # An image's colours follow the choice of a score without any script.
+    own = () if is_image else ("colouring.js",)
     return page_shell.View(
         wording.prediction(e),
         "\n".join(part for part in parts if part),
-        styles=("picture.css",) if pictured else (),
-        rules=image_html.rules(found) if pictured else "",
+        styles=("image.css",) if is_image else (),
+        rules=image_html.rules(found) if is_image else "",
         scripts=(*own, *SCRIPTS),
         data=_data(e, kinds, found)
         | {"checks": verification_html.data([e], checks, kinds, live=live)},
@@ -56,14 +56,14 @@ SCRIPTS = ("lighting.js", "selecting.js", "removing.js", "sorting.js")
 
 
 def fragment(e: Explanation) -> str:
-    """The gist for a notebook, which needs no script, and the whole page in a frame."""
+    """A summary for a notebook, which needs no script, and the whole page in a frame."""
     kinds = wording.kinds(e)
     plane = plane_svg.plane(e, kinds, width=760, height=440)
     more = f"<details><summary>The plane</summary>{plane}</details>" if plane else ""
     styles, tips = page_shell.asset("parts.css"), _tips(e, kinds)
-    if wording.of_picture(e):
-        styles += page_shell.asset("picture.css")
-        shown = image_html.gist(e, kinds, tips)
+    if wording.of_image(e):
+        styles += page_shell.asset("image.css")
+        shown = image_html.summary_row(e, kinds, tips)
     else:
         shown = text_html.text(e, kinds, tips) + text_html.legend(score_terms.sides(e, e.ranking))
     return (
@@ -131,13 +131,13 @@ def plane_section(e: Explanation, kinds: list[wording.Kind]) -> str:
     wide = plane_svg.plane(e, kinds, width=700, height=470)
     if not wide:
         return ""
-    # A small screen needs labels of its own: a shrunken picture can't be read.
+    # A small screen needs labels of its own: a shrunken figure can't be read.
     small = plane_svg.plane(e, kinds, width=380, height=440)
     across, upward = (
         f"{score_terms.meaning(e, name)}" for name in score_terms.plane_scores(e) or ("", "")
     )
     title = "What it says alone, and how much it weighs"
-    if not score_terms.told(e):
+    if not score_terms.is_determined(e):
         title = "What it says alone, and what it adds here"
     return f"""<section class="piste-planes">
 <h2>{title}</h2>
@@ -194,7 +194,7 @@ def _data(e: Explanation, kinds: list[wording.Kind], found: list[Column]) -> dic
     first, shown = [kind.first for kind in kinds], wording.shown_class(e)
     return {
         "names": [kind.title for kind in kinds],
-        "parts": "parts" if wording.of_picture(e) else "words",
+        "parts": "parts" if wording.of_image(e) else "words",
         "columns": [
             {
                 "name": column.name,

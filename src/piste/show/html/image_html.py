@@ -1,4 +1,4 @@
-"""The picture with its heat maps and their keys, as parts of a page.
+"""The image with its heat maps and their keys, as parts of a page.
 
 Every part is a path that holds one colour per score as a style variable, and which of them is
 shown follows from the chosen radio buttons by style rules alone: no script is needed.
@@ -14,9 +14,9 @@ from html import escape
 from PIL import Image
 
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.show import colours, score_terms, wording
-from piste.show.heat_colours import SMALL, Heat, Pixels, areas_of, named, paled, picture_of
+from piste.show.heat_colours import SMALL, Heat, Pixels, areas_of, image_of, named, paled
 from piste.show.outlines import outlines, svg_path
 from piste.show.score_columns import Column
 
@@ -24,7 +24,7 @@ from piste.show.score_columns import Column
 def section(
     e: Explanation, kinds: Sequence[wording.Kind], found: Sequence[Column], tips: Sequence[str]
 ) -> str:
-    """The picture beside its heat map, with a choice of scores and, if need be, of classes."""
+    """The image beside its heat map, with a choice of scores and, if need be, of classes."""
     paths = unit_paths(e)
     heats = [Heat.of(e, column.name, column.label) for column in found]
     keys = "".join(
@@ -33,8 +33,8 @@ def section(
         for place, (heat, column) in enumerate(zip(heats, found, strict=True))
     )
     return f"""<section class="piste-view">
-<div class="piste-bar"><h2>The picture</h2>{_choices(found)}</div>
-<div class="piste-pictures">
+<div class="piste-bar"><h2>The image</h2>{_choices(found)}</div>
+<div class="piste-images">
 <figure>{bare(e, kinds, paths)}<figcaption class="piste-faint">{escape(named(e))}</figcaption>
 </figure>
 <figure>{heat_map(e, kinds, heats, paths, tips)}{keys}</figure>
@@ -42,11 +42,11 @@ def section(
 </section>"""
 
 
-def gist(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> str:
-    """The picture and its main scores in a row, without a choice."""
-    picture, paths = picture_of(e), unit_paths(e)
+def summary_row(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> str:
+    """The image and its main scores in a row, without a choice."""
+    image, paths = image_of(e), unit_paths(e)
     figures = [
-        f"<figure>{_picture(picture, picture.pixels, named(e))}"
+        f"<figure>{_image(image, image.pixels, named(e))}"
         f'<figcaption class="piste-faint">{escape(named(e))}</figcaption></figure>'
     ]
     for name in score_terms.main_scores(e):
@@ -55,23 +55,23 @@ def gist(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> 
         figures.append(
             f"<figure>{drawn}<figcaption>{escape(name)}</figcaption>{scale(heat)}</figure>"
         )
-    return f'<div class="piste-pictures piste-row">{"".join(figures)}</div>'
+    return f'<div class="piste-images piste-row">{"".join(figures)}</div>'
 
 
 def unit_paths(e: Explanation) -> list[str]:
     """The outline of every unit, as the data of an SVG path."""
-    return [svg_path(loops) for loops in outlines(areas_of(picture_of(e)), len(e.units))]
+    return [svg_path(loops) for loops in outlines(areas_of(image_of(e)), len(e.units))]
 
 
 def bare(e: Explanation, kinds: Sequence[wording.Kind], paths: Sequence[str]) -> str:
-    """The picture itself, whose parts light up with those of the heat map."""
-    picture = picture_of(e)
+    """The image itself, whose parts light up with those of the heat map."""
+    image = image_of(e)
     parts = "".join(
         f'<path class="piste-area" data-k="{number}" data-u="{unit}" d="{paths[unit]}"/>'
         for number, kind in enumerate(kinds)
         for unit in kind.units
     )
-    return _picture(picture, picture.pixels, named(e), parts, "piste-bare")
+    return _image(image, image.pixels, named(e), parts, "piste-bare")
 
 
 def heat_map(
@@ -81,8 +81,8 @@ def heat_map(
     paths: Sequence[str],
     tips: Sequence[str],
 ) -> str:
-    """The picture in light greys under its parts, each with its colours of all these scores."""
-    picture = picture_of(e)
+    """The image in light greys under its parts, each with its colours of all these scores."""
+    image = image_of(e)
     parts = []
     for number, kind in enumerate(kinds):
         for unit in kind.units:
@@ -92,13 +92,13 @@ def heat_map(
                 f'd="{paths[unit]}" style="{shades}">'
                 f"<title>{escape(kind.title)}: {escape(tips[number])}</title></path>"
             )
-    about = f"heat map of {picture.name}"
-    return _picture(picture, paled(picture), about, "".join(parts), "piste-marked")
+    about = f"heat map of {image.name}"
+    return _image(image, paled(image), about, "".join(parts), "piste-marked")
 
 
 def scale(heat: Heat) -> str:
     """A score's colours from end to end, with their numbers and what they mean."""
-    stops = ",".join(colours.hexed((r, g, b)) for r, g, b in heat.scale.ramp(9).tolist())
+    stops = ",".join(colours.to_hex((r, g, b)) for r, g, b in heat.scale.ramp(9).tolist())
     marks = "".join(
         f'<span style="left:{100 * place:.0f}%">{escape(number)}</span>'
         for place, number in heat.marks
@@ -157,17 +157,17 @@ def _labels(found: Sequence[Column]) -> list[str]:
     return list(dict.fromkeys(column.label for column in found if column.label is not None))
 
 
-def _picture(
-    picture: Picture, pixels: Pixels, about: str, parts: str = "", kind: str = "piste-bare"
+def _image(
+    image: ImageInput, pixels: Pixels, about: str, parts: str = "", kind: str = "piste-bare"
 ) -> str:
-    """Pixels as an SVG in which parts are addressed in the picture's own pixels."""
+    """Pixels as an SVG in which parts are addressed in the image's own pixels."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
     content = base64.b64encode(buffer.getvalue()).decode("ascii")
-    sharp = ' class="piste-pixels"' if max(picture.width, picture.height) < SMALL else ""
-    size = f'width="{picture.width}" height="{picture.height}"'
+    sharp = ' class="piste-pixels"' if max(image.width, image.height) < SMALL else ""
+    size = f'width="{image.width}" height="{image.height}"'
     return (
-        f'<svg class="piste-picture {kind}" viewBox="0 0 {picture.width} {picture.height}" '
+        f'<svg class="piste-image {kind}" viewBox="0 0 {image.width} {image.height}" '
         f'role="group" aria-label="{escape(about)}"><image{sharp} {size} '
         f'preserveAspectRatio="none" href="data:image/png;base64,{content}"/>{parts}</svg>'
     )

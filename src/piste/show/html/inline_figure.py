@@ -1,4 +1,4 @@
-"""A figure inside a page: SVG in the page's own font, its colours told by the style sheet."""
+"""A figure inside a page: SVG in the page's own font, its colours set by the style sheet."""
 
 from __future__ import annotations
 

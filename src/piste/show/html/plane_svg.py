@@ -19,7 +19,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 10.0, 10.0, 44.0
 
 @dataclass(frozen=True)
 class _Frame:
-    """Data coordinates to picture coordinates, y downwards."""
+    """Data coordinates to figure coordinates, y downwards."""
 
     width: float
     height: float

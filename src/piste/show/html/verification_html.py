@@ -20,7 +20,7 @@ def section(
     if not checks and not live:
         return ""
     e = explanations[0]
-    what = f"{wording.part(e)}s" if wording.of_picture(e) else "words"
+    what = f"{wording.part(e)}s" if wording.of_image(e) else "words"
     many = "every explanation" if len(explanations) > 1 else "the explanation"
     return f"""<section class="piste-check">
 <h2>Who was right?</h2>
@@ -44,7 +44,7 @@ def data(
     if not checks and not live:
         return None
     e = explanations[0]
-    click = "Click a part of the picture" if wording.of_picture(e) else "Click a word"
+    click = "Click a part of the image" if wording.of_image(e) else "Click a word"
     number = e.output.value
     column = int(np.argmax(e.output.logits))
     return {

@@ -90,7 +90,7 @@ def view(
     shown: list[Word] = []
     parts = []
     for (target, part), own in groupby(rows, key=lambda row: (row.target, row.slice)):
-        chosen = telling(list(own))
+        chosen = most_informative(list(own))
         body = _group(chosen, errors or {}, first=len(shown))
         title = target if part is None else f"{target}, {by} = {part}"
         parts.append((title, body))
@@ -110,11 +110,11 @@ def view(
     )
 
 
-def telling(rows: Sequence[Word], most: int = MOST) -> list[Word]:
+def most_informative(rows: Sequence[Word], most: int = MOST) -> list[Word]:
     """The words that surely do most, and those whose value and importance disagree.
 
     >>> rows = [Word("fine", "t", None, 9, 2.0, 0.1), Word("rare", "t", None, 2, 3.0, 2.9)]
-    >>> [row.word for row in telling(rows, 1)]
+    >>> [row.word for row in most_informative(rows, 1)]
     ['fine']
     """
     if len(rows) <= most:

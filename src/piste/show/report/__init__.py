@@ -1,1 +1,1 @@
-"""Results as tables, pictures and pages."""
+"""Results as tables, figures and pages."""

@@ -15,7 +15,7 @@ from piste.evaluation.bootstrap import summary
 from piste.evaluation.results import Interval, Results
 from piste.show import metric_labels
 from piste.show.figures import dot_labels
-from piste.show.figures.canvas import FAINT, INK, RULE, entitled, panels, plain_ticks
+from piste.show.figures.canvas import FAINT, INK, RULE, add_title, panels, plain_ticks
 from piste.show.figures.fonts import families, writable
 from piste.show.method_colours import FAMILIES, Style, family, styles
 from piste.show.report.standings import Summary, main_figures, places, ranked, sign, standing
@@ -78,7 +78,7 @@ def intervals(results: Results, found: Summary | None = None) -> Figure | None:
     looks = styles(results.methods)
     size = (1.9 + 1.75 * len(names), 1.6 + 0.29 * len(order))
     figure, rows = panels(size, 1, len(names), sharey=True)
-    entitled(
+    add_title(
         figure,
         "How faithful is each method?",
         "averages with 95 % intervals · filled: the best, or no clear difference to it (paired) · "
@@ -163,7 +163,7 @@ def cost(results: Results, found: Summary | None = None) -> Figure | None:
         return None
     looks = styles(results.methods)
     figure, rows = panels((0.8 + 5.2 * len(names), 5.9), 1, len(names))
-    entitled(
+    add_title(
         figure,
         "What does faithfulness cost?",
         "seconds per explanation, log scale · bars: 95 % intervals of the averages",

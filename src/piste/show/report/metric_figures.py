@@ -15,7 +15,7 @@ from piste.evaluation.bootstrap import summary
 from piste.evaluation.metrics.base import Average
 from piste.evaluation.metrics.removal import GRID
 from piste.evaluation.results import Results
-from piste.show.figures.canvas import INK, RULE, entitled, format_of, panels, plain_ticks, save
+from piste.show.figures.canvas import INK, RULE, add_title, format_of, panels, plain_ticks, save
 from piste.show.figures.fonts import families, writable
 from piste.show.method_colours import FAMILIES, Style, styles
 from piste.show.report.bands import Spread, spreads
@@ -117,14 +117,14 @@ def _curves(
             axes.set_title(shown, loc="left", fontsize=10, color=INK)
         if row[0].get_subplotspec().is_first_col():  # type: ignore[union-attr]  # they are in a grid
             row[0].set_ylabel(label, fontsize=9.5)
-    entitled(figure, title, under)
+    add_title(figure, title, under)
     return figure
 
 
 def _columns(methods: Sequence[str], looks: Mapping[str, Style]) -> dict[str, list[str]]:
     """Methods by panel: all in one if they are few, else a panel for every family."""
     there = {looks[method].family for method in methods}
-    split = [family for family in ("asking", "inside") if family in there]
+    split = [family for family in ("black-box", "white-box") if family in there]
     if len(methods) <= FEW_METHODS or len(split) < 2:
         return {"": list(methods)}
     return {

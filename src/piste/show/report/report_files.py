@@ -1,4 +1,4 @@
-"""Everything a run leaves behind for readers: tables, pictures and a page."""
+"""Everything a run leaves behind for readers: tables, figures and a page."""
 
 from __future__ import annotations
 

@@ -20,15 +20,15 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 @dataclass(frozen=True)
-class Look:
+class TerminalCapabilities:
     """What a console can show: no colours at all, sixteen of them, or every shade."""
 
     plain: bool
     basic: bool
 
     @staticmethod
-    def of(console: Console) -> Look:
-        return Look(
+    def of(console: Console) -> TerminalCapabilities:
+        return TerminalCapabilities(
             plain=console.color_system is None or console.no_color,
             basic=console.color_system in ("standard", "windows"),
         )

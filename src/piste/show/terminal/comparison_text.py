@@ -13,9 +13,9 @@ from rich.text import Text
 from piste.comparison import VERDICTS, Comparison
 from piste.show import wording
 from piste.show.alignment import SCALED, SideBySide
-from piste.show.heat_colours import Heat, picture_of
+from piste.show.heat_colours import Heat, image_of
 from piste.show.terminal import image_blocks
-from piste.show.terminal.capabilities import Look, printable
+from piste.show.terminal.capabilities import TerminalCapabilities, printable
 from piste.show.terminal.explanation_text import MOST_UNITS, highlighted, legend, summary_line
 from piste.show.text_pieces import texts
 
@@ -36,7 +36,7 @@ class Report:
     sides: SideBySide
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        sides, look = self.sides, Look.of(console)
+        sides, terminal = self.sides, TerminalCapabilities.of(console)
         first = sides.first
         yield summary_line(first)
         yield Text(sides.verdict())
@@ -44,17 +44,17 @@ class Report:
         for warning in wording.input_warnings(first):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
-        yield from _pictures(sides, look, options)
+        yield from _images(sides, terminal, options)
         most = max(MOST_UNITS // len(sides.explanations), _LEAST_UNITS)
-        for e in [] if wording.of_picture(first) else sides.explanations:
+        for e in [] if wording.of_image(first) else sides.explanations:
             yield Text.assemble((e.method, "bold"), (f"  {sides.badge(e)}", "dim"))
             for pieces in texts(e):
-                yield Padding(highlighted(e, pieces, look, most), (0, 2, 1, 2))
-        if not wording.of_picture(first):
-            yield Padding(legend(first, "every method's own ranking", look), (0, 2))
+                yield Padding(highlighted(e, pieces, terminal, most), (0, 2, 1, 2))
+        if not wording.of_image(first):
+            yield Padding(legend(first, "every method's own ranking", terminal), (0, 2))
             yield ""
         for chunk in _chunks(sides.methods, options.max_width):
-            yield _units(sides, chunk, look)
+            yield _units(sides, chunk, terminal)
             yield ""
         yield Text(SCALED, style="dim")
         yield ""
@@ -63,24 +63,26 @@ class Report:
             yield Text(words, style="dim")
 
 
-def _pictures(sides: SideBySide, look: Look, options: ConsoleOptions) -> RenderResult:
+def _images(
+    sides: SideBySide, terminal: TerminalCapabilities, options: ConsoleOptions
+) -> RenderResult:
     """One heat map per method, as many side by side as fit, then their keys; none of a text."""
-    if not wording.of_picture(sides.first):
+    if not wording.of_image(sides.first):
         return
     room = options.max_width - 4
     heats = [Heat.of(e) for e in sides.explanations]
     boards = [
-        image_blocks.board(e, heat, look, options, room)
+        image_blocks.board(e, heat, terminal, options, room)
         for e, heat in zip(sides.explanations, heats, strict=True)
     ]
     titles = [f"{e.method}\n{sides.badge(e)}" for e in sides.explanations]
-    if not image_blocks.signs_only(look, options):
-        picture = picture_of(sides.first)
-        titles.insert(0, f"{printable(picture.name)}\nthe picture itself")
-        boards.insert(0, image_blocks.plain_board(picture, image_blocks.columns(sides.first, room)))
+    if not image_blocks.signs_only(terminal, options):
+        image = image_of(sides.first)
+        titles.insert(0, f"{printable(image.name)}\nthe image itself")
+        boards.insert(0, image_blocks.plain_board(image, image_blocks.columns(sides.first, room)))
     for table in image_blocks.rows(titles, boards, room):
         yield Padding(table, (0, 2, 1, 2))
-    if image_blocks.signs_only(look, options):
+    if image_blocks.signs_only(terminal, options):
         # Methods differ in their numbers, not in what their signs mean.
         keys = dict.fromkeys(image_blocks.sign_key(heat, numbered=False) for heat in heats)
         yield Padding(Text("\n".join(keys), style="dim"), (0, 2, 1, 2))
@@ -108,7 +110,7 @@ def _quiet() -> Table:
     return Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
 
 
-def _units(sides: SideBySide, methods: list[str], look: Look) -> Table:
+def _units(sides: SideBySide, methods: list[str], terminal: TerminalCapabilities) -> Table:
     """The strongest units with their scaled scores, coloured as the text is."""
     table = _quiet()
     table.add_column(
@@ -122,7 +124,9 @@ def _units(sides: SideBySide, methods: list[str], look: Look) -> Table:
         cells = []
         for row in rows:
             value = float(sides.scaled[row, kind.first])
-            cells.append(Text(f" {wording.number(value)} ", style=look.style(np.nan_to_num(value))))
+            cells.append(
+                Text(f" {wording.number(value)} ", style=terminal.style(np.nan_to_num(value)))
+            )
         table.add_row(Text(printable(kind.title)), *cells)
     return table
 

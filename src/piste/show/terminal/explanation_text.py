@@ -14,7 +14,7 @@ from rich.text import Text
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
 from piste.show.terminal import image_blocks
-from piste.show.terminal.capabilities import GROUNDS, Look, printable, step
+from piste.show.terminal.capabilities import GROUNDS, TerminalCapabilities, printable, step
 from piste.show.text_pieces import Piece, texts
 
 ROWS = 12
@@ -35,21 +35,21 @@ class _Report:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         e = self.e
-        look = Look.of(console)
+        terminal = TerminalCapabilities.of(console)
         yield summary_line(e)
         yield Text(wording.summary(e).trust)
         for warning in wording.warnings(e):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
-        if wording.of_picture(e):
-            yield Padding(image_blocks.shown(e, look, options), (0, 2))
+        if wording.of_image(e):
+            yield Padding(image_blocks.shown(e, terminal, options), (0, 2))
         for number, pieces in enumerate(texts(e), start=1):
-            body = highlighted(e, pieces, look)
+            body = highlighted(e, pieces, terminal)
             if not isinstance(e.input, str):
                 yield Text(f"text {number}", style="dim")
             yield Padding(body, (0, 2, 1, 2))
-        if not wording.of_picture(e):
-            yield Padding(legend(e, e.ranking, look), (0, 2))
+        if not wording.of_image(e):
+            yield Padding(legend(e, e.ranking, terminal), (0, 2))
         yield ""
         yield _table(e, options.max_width, options.ascii_only)
         yield ""
@@ -81,7 +81,9 @@ def _marked(text: str, strength: float) -> str:
     return text + sign * step(strength)
 
 
-def highlighted(e: Explanation, pieces: list[Piece], look: Look, most: int = MOST_UNITS) -> Text:
+def highlighted(
+    e: Explanation, pieces: list[Piece], terminal: TerminalCapabilities, most: int = MOST_UNITS
+) -> Text:
     """One text with every unit marked by its strength, at most so many of them."""
     strengths = colours.strengths(e.score())
     text, shown = Text(), 0
@@ -95,21 +97,21 @@ def highlighted(e: Explanation, pieces: list[Piece], look: Look, most: int = MOS
             text.append(f"… ({left} more {wording.part(e)}s not shown here)", style="dim")
             break
         strength = float(strengths[piece.unit])
-        if look.plain:
+        if terminal.plain:
             text.append(_marked(printable(piece.text), strength))
         else:
-            text.append(printable(piece.text), style=look.style(strength))
+            text.append(printable(piece.text), style=terminal.style(strength))
     return text
 
 
-def legend(e: Explanation, by: str, look: Look) -> Text:
+def legend(e: Explanation, by: str, terminal: TerminalCapabilities) -> Text:
     """What the two colours, or signs, mean."""
     above, below = score_terms.sides(e, e.ranking)
-    if look.plain:
+    if terminal.plain:
         return Text(f"word+++ {above}, word--- {below} (by {by})", style="dim")
     line = Text()
     for words, strength in ((above, 1.0), (below, -1.0)):
-        line.append("  ", style=look.style(strength))
+        line.append("  ", style=terminal.style(strength))
         line.append(f" {words}   ")
     line.append(f"by {by}", style="dim")
     return line

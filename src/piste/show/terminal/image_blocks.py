@@ -1,4 +1,4 @@
-"""A picture and its heat maps in a terminal: half blocks in colour, or signs and digits without."""
+"""An image and its heat maps in a terminal: half blocks in colour, or signs and digits without."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from piste.explanation import Explanation
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.show import score_terms
-from piste.show.heat_colours import Heat, Pixels, areas_of, paled, picture_of, tinted
-from piste.show.terminal.capabilities import Look, printable, step
+from piste.show.heat_colours import Heat, Pixels, areas_of, image_of, paled, tinted
+from piste.show.terminal.capabilities import TerminalCapabilities, printable, step
 
 MOST = 34
-"""Columns of a terminal that one picture takes at most."""
+"""Columns of a terminal that one image takes at most."""
 GAP = 3
 _CELL = 3
 """Columns of one cell where signs and digits stand for colours."""
@@ -28,29 +28,31 @@ _CELLS = 14
 """Cells from left to right where the parts are no grid."""
 
 
-def shown(e: Explanation, look: Look, options: ConsoleOptions) -> RenderableType:
-    """The picture and its scores side by side, as many as there is room for, and their key."""
-    picture, room = picture_of(e), options.max_width - 4
+def shown(
+    e: Explanation, terminal: TerminalCapabilities, options: ConsoleOptions
+) -> RenderableType:
+    """The image and its scores side by side, as many as there is room for, and their key."""
+    image, room = image_of(e), options.max_width - 4
     names = score_terms.main_scores(e)
-    if signs_only(look, options):
+    if signs_only(terminal, options):
         heat = Heat.of(e)
-        told = Text(f"{sign_key(heat)}; by {heat.name}", style="dim")
-        return Group(board(e, heat, look, options, room), Text(), told)
+        caption = Text(f"{sign_key(heat)}; by {heat.name}", style="dim")
+        return Group(board(e, heat, terminal, options, room), Text(), caption)
     wide = columns(e, room)
     fit = max((room + GAP) // (wide + GAP), 1)
-    # The ranking score comes first, then the picture itself, then the others.
+    # The ranking score comes first, then the image itself, then the others.
     heats = [Heat.of(e, name) for name in (names if fit > len(names) else names[-1:])]
     titles = [heat.name for heat in heats]
-    boards = [board(e, heat, look, options, room) for heat in heats]
+    boards = [board(e, heat, terminal, options, room) for heat in heats]
     if fit > 1:
-        titles.insert(0, printable(picture.name))
-        boards.insert(0, plain_board(picture, wide))
+        titles.insert(0, printable(image.name))
+        boards.insert(0, plain_board(image, wide))
     return Group(*rows(titles, boards, room), Text(), keys(heats))
 
 
-def signs_only(look: Look, options: ConsoleOptions) -> bool:
+def signs_only(terminal: TerminalCapabilities, options: ConsoleOptions) -> bool:
     """Whether the terminal has too few colours, or no letters, for half blocks."""
-    return look.plain or look.basic or options.ascii_only
+    return terminal.plain or terminal.basic or options.ascii_only
 
 
 def rows(titles: list[str], boards: list[Text], room: int) -> Iterator[Table]:
@@ -72,20 +74,22 @@ def columns(e: Explanation, room: int) -> int:
     most = max(min(MOST, room), 1)
     size = _grid(e)
     if size is None or size[0] > most:
-        return min(most, picture_of(e).width)
+        return min(most, image_of(e).width)
     return size[0] * (most // size[0])
 
 
-def board(e: Explanation, heat: Heat, look: Look, options: ConsoleOptions, room: int) -> Text:
-    """A score painted over the picture, or written in cells where there are too few colours."""
-    picture = picture_of(e)
-    if signs_only(look, options):
-        return _signs(e, heat, look, options, room)
+def board(
+    e: Explanation, heat: Heat, terminal: TerminalCapabilities, options: ConsoleOptions, room: int
+) -> Text:
+    """A score painted over the image, or written in cells where there are too few colours."""
+    image = image_of(e)
+    if signs_only(terminal, options):
+        return _signs(e, heat, terminal, options, room)
     wide = columns(e, room)
-    high = _height(picture, wide)
-    greys = Image.fromarray(paled(picture)).resize((wide, high), Image.Resampling.BOX)
+    high = _height(image, wide)
+    greys = Image.fromarray(paled(image)).resize((wide, high), Image.Resampling.BOX)
     ground = np.repeat(np.asarray(greys)[:, :, None], 3, axis=2)
-    strengths = np.append(heat.strengths, 0.0)[_sampled(picture, wide, high)]
+    strengths = np.append(heat.strengths, 0.0)[_sampled(image, wide, high)]
     return _half_blocks(tinted(ground, strengths, heat.scale.directed))
 
 
@@ -115,15 +119,15 @@ def sign_key(heat: Heat, numbered: bool = True) -> str:
     return f"9 {above}{high}, 0 {below}{low}"
 
 
-def plain_board(picture: Picture, wide: int) -> Text:
-    """The picture itself, coarsely."""
-    size = (wide, _height(picture, wide))
-    return _half_blocks(np.asarray(picture.image().resize(size, Image.Resampling.BOX)))
+def plain_board(image: ImageInput, wide: int) -> Text:
+    """The image itself, coarsely."""
+    size = (wide, _height(image, wide))
+    return _half_blocks(np.asarray(image.to_pil().resize(size, Image.Resampling.BOX)))
 
 
-def _height(picture: Picture, wide: int) -> int:
+def _height(image: ImageInput, wide: int) -> int:
     """Pixels from top to bottom: two to a line, so an even number."""
-    return max(2 * round(wide * picture.height / picture.width / 2), 2)
+    return max(2 * round(wide * image.height / image.width / 2), 2)
 
 
 def _half_blocks(pixels: Pixels) -> Text:
@@ -137,24 +141,26 @@ def _half_blocks(pixels: Pixels) -> Text:
     return text
 
 
-def _signs(e: Explanation, heat: Heat, look: Look, options: ConsoleOptions, room: int) -> Text:
+def _signs(
+    e: Explanation, heat: Heat, terminal: TerminalCapabilities, options: ConsoleOptions, room: int
+) -> Text:
     """One cell per part of a grid, or the part in the middle of each cell: +9 … -9, or 0 … 9."""
-    picture, most = picture_of(e), max(room // _CELL, 1)
+    image, most = image_of(e), max(room // _CELL, 1)
     size = _grid(e)
     if size is None or size[0] > most:
         across = min(_CELLS, most)
         # A cell is half as wide again as it is high.
-        down = max(round(1.5 * across * picture.height / picture.width), 1)
+        down = max(round(1.5 * across * image.height / image.width), 1)
     else:
         across, down = size
     text = Text()
-    for number, row in enumerate(_sampled(picture, across, down).tolist()):
+    for number, row in enumerate(_sampled(image, across, down).tolist()):
         if number:
             text.append("\n")
         for unit in row:
             strength = float(heat.strengths[unit]) if unit >= 0 else 0.0
             words = _written(strength, heat.scale.directed) if unit >= 0 else "  "
-            text.append(words, style=look.style(strength))
+            text.append(words, style=terminal.style(strength))
             text.append(" ")
     return text
 
@@ -167,11 +173,11 @@ def _written(strength: float, directed: bool) -> str:
     return f"{'+' if strength > 0 else '-'}{digit}" if step(strength) else " ."
 
 
-def _sampled(picture: Picture, across: int, down: int) -> NDArray[np.int32]:
+def _sampled(image: ImageInput, across: int, down: int) -> NDArray[np.int32]:
     """The units in the middle of equal cells, rows × columns; −1 where none is."""
-    rows = ((np.arange(down) + 0.5) * picture.height / down).astype(int)
-    places = ((np.arange(across) + 0.5) * picture.width / across).astype(int)
-    return areas_of(picture)[np.ix_(rows, places)]
+    rows = ((np.arange(down) + 0.5) * image.height / down).astype(int)
+    places = ((np.arange(across) + 0.5) * image.width / across).astype(int)
+    return areas_of(image)[np.ix_(rows, places)]
 
 
 def _grid(e: Explanation) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-// Hovering or focusing a word, a dot, a part of a picture or a row lights all of its kind.
+// Hovering or focusing a word, a dot, a part of an image or a row lights all of its kind.
 piste.parts.push((root, data) => {
   if (!data.names) return;
   const tip = document.querySelector(".piste-tip");
@@ -60,7 +60,7 @@ piste.parts.push((root, data) => {
     const box = element.getBBox();
     return [box.x + box.width / 2, box.y + box.height / 2];
   }
-  // The nearest part of a picture in a direction, preferring those straight ahead.
+  // The nearest part of an image in a direction, preferring those straight ahead.
   function beside(group, element, [right, down]) {
     const [x, y] = middle(element);
     let best = null, least = Infinity;

@@ -55,12 +55,12 @@
 
   function fill() {
     const { reads, labels, units, methods } = model();
-    const pictures = reads === "pictures";
-    form.querySelector(".piste-texts").hidden = pictures;
-    drop.hidden = !pictures;
+    const images = reads === "images";
+    form.querySelector(".piste-texts").hidden = images;
+    drop.hidden = !images;
     form.querySelector(".piste-labels").textContent = labels.length ? `says ${labels.slice(0, 8).join(", ")}${labels.length > 8 ? " …" : ""}` : "";
-    form.units.replaceChildren(...["", ...units].map((name) => new Option(name || (pictures ? "parts" : "words"), name)));
-    if (!pictures) form.units.remove(1); // words are what comes by itself
+    form.units.replaceChildren(...["", ...units].map((name) => new Option(name || (images ? "parts" : "words"), name)));
+    if (!images) form.units.remove(1); // words are what comes by itself
     const targets = [["the predicted class", ""], ...labels.map((label) => [label, label])];
     if (labels.length > 2) targets.push(["all classes", "all"]);
     form.target.replaceChildren(...targets.map(([text, value]) => new Option(text, value)));
@@ -87,7 +87,7 @@
       model: form.model.value, methods: chosen(), units: form.units.value || null,
       target: form.target.value || null, samples: budgets[form.samples.value], long: "truncate",
     };
-    if (model().reads === "pictures") wanted.image = image;
+    if (model().reads === "images") wanted.image = image;
     else {
       wanted.text = form.text.value;
       if (form.pair.value) wanted.pair = form.pair.value;
@@ -180,7 +180,7 @@
     const wanted = request();
     tell("");
     if (!wanted.methods.length) return tell("No method is chosen: tick at least one.");
-    if (model().reads === "pictures" && !image) return tell("There is no picture yet: drop one, or choose a file.");
+    if (model().reads === "images" && !image) return tell("There is no image yet: drop one, or choose a file.");
     if (model().reads === "texts" && !wanted.text.trim()) return tell("There is no text yet: type one, or try an example.");
     const mine = ++turn; // from here on, nobody waits for what was asked before
     if (events && job) piste.request("DELETE", `api/explanations/${job}`).catch(() => {});
@@ -217,13 +217,13 @@
     if (place.childElementCount || !working.hidden) explain();
   }
 
-  // -- pictures ---------------------------------------------------------------------------------
+  // -- images ---------------------------------------------------------------------------------
 
   function take(file) {
-    if (!file || !file.type.startsWith("image/")) return tell("That is no picture: choose a PNG, JPEG or WebP file.");
-    const seeing = about.models.find((one) => one.reads === "pictures");
-    if (!seeing) return tell("No model here sees pictures: start the server with one that does.");
-    if (model().reads !== "pictures") { form.model.value = seeing.name; fill(); }
+    if (!file || !file.type.startsWith("image/")) return tell("That is no image: choose a PNG, JPEG or WebP file.");
+    const seeing = about.models.find((one) => one.reads === "images");
+    if (!seeing) return tell("No model here sees images: start the server with one that does.");
+    if (model().reads !== "images") { form.model.value = seeing.name; fill(); }
     const reader = new FileReader();
     reader.onload = () => {
       image = reader.result.slice(reader.result.indexOf(",") + 1);
@@ -265,7 +265,7 @@
       explain();
     }));
   }
-  for (const path of about.pictures) {
+  for (const path of about.images) {
     const name = path.split("/").pop();
     form.querySelector(".piste-samples").append(piste.button(name.split(".")[0], async () => {
       const found = await fetch(path);
@@ -285,12 +285,12 @@
   });
   exports.querySelector("[data-kind=link]").addEventListener("click", async () => {
     const status = exports.querySelector("[role=status]");
-    const pictured = model().reads === "pictures" ? " It does not hold the picture." : "";
+    const note = model().reads === "images" ? " It does not hold the image." : "";
     try {
       await navigator.clipboard.writeText(location.href);
-      status.textContent = `Copied.${pictured}`;
+      status.textContent = `Copied.${note}`;
     } catch {
-      status.textContent = `Copy the address above.${pictured}`;
+      status.textContent = `Copy the address above.${note}`;
     }
   });
   addEventListener("hashchange", (event) => {

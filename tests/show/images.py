@@ -1,4 +1,4 @@
-"""Explanations of pictures made by hand: drawn pixels, chosen scores, no model."""
+"""Explanations of images made by hand: drawn pixels, chosen scores, no model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from piste.explanation import Explanation, Fidelity, Output
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.subject import Unit
 from piste.surrogates import AdditiveSurrogate, Mixing, SlalomSurrogate
 from piste.target import Target
@@ -56,7 +56,7 @@ def _units(areas: np.ndarray, names: list[str]) -> list[Unit]:
     return units
 
 
-def pictured(
+def explained_image(
     cut: tuple[np.ndarray, list[Unit]] | None = None,
     *,
     name: str = "scene.png",
@@ -86,7 +86,7 @@ def pictured(
     chances = np.exp(logits) / np.exp(logits).sum()
     fields: dict[str, Any] = {
         "method": "slalom",
-        "input": Picture(pixels, name, True, areas),
+        "input": ImageInput(pixels, name, True, areas),
         "units": tuple(units),
         "scores": scores,
         "errors": {name: 0.05 + 0.08 * np.abs(array) for name, array in scores.items()},
@@ -107,7 +107,7 @@ def by(
     method: str, cut: tuple[np.ndarray, list[Unit]] | None = None, **changes: Any
 ) -> Explanation:
     """As the methods with one score make it."""
-    base = pictured(cut)
+    base = explained_image(cut)
     rng = np.random.default_rng(sum(map(ord, method)))
     scores = base.scores["contribution"] + rng.normal(0, 0.4, len(base))
     single: dict[str, Any] = {
@@ -117,4 +117,4 @@ def by(
         "ranking": "attribution",
         "surrogate": AdditiveSurrogate(0.0, "attribution"),
     }
-    return pictured(cut, **(single | changes))
+    return explained_image(cut, **(single | changes))

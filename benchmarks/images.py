@@ -1,10 +1,10 @@
-"""Which explanation of a picture is faithful, and which finds the object.
+"""Which explanation of an image is faithful, and which finds the object.
 
-    python -m benchmarks.pictures --data pascal_seg.parquet --classes voc13_to_imagenet.json \
+    python -m benchmarks.images --data pascal_seg.parquet --classes voc13_to_imagenet.json \
         --model vit_tiny_patch16_224_imagenet --folder pascal-vit
 
-PASCAL pictures with the mask of one object each, explained by all methods with the same budget.
-Only pictures count of which the model names the object's kind (``--classes`` says which of its
+PASCAL images with the mask of one object each, explained by all methods with the same budget.
+Only images count of which the model names the object's kind (``--classes`` says which of its
 classes are of that kind), since an explanation of another answer need not point at it. Deletion,
 insertion and fidelity leave patches out; the pointing game asks whether the top unit lies on the
 object. Compare it with the method ``centre``: things stand in the middle of photographs. The second
@@ -26,7 +26,7 @@ from PIL import Image
 import piste
 from benchmarks.eggen import METRICS, draw, table
 from piste.evaluation import Example, Region, evaluate
-from piste.image import Picture
+from piste.image import ImageInput
 from piste.show.report.report_files import write_report
 
 METHODS = (
@@ -59,7 +59,7 @@ METHODS = (
 
 
 def examples(data: Path, kinds: dict[str, list[int]], split: str, seed: int) -> Iterator[Example]:
-    """Pictures in a shuffled order, with the object's mask."""
+    """Images in a shuffled order, with the object's mask."""
     columns = ["image", "seg", "seg_value", "label_name", "split"]
     rows = pyarrow.parquet.read_table(data, columns=columns).to_pylist()
     for number in np.random.default_rng(seed).permutation(len(rows)):
@@ -72,7 +72,7 @@ def examples(data: Path, kinds: dict[str, list[int]], split: str, seed: int) -> 
             str(number),
             label=row["label_name"],
             rationale=Region(mask),
-            picture=Picture.of(row["image"]),
+            image=ImageInput.of(row["image"]),
         )
 
 
@@ -94,13 +94,13 @@ def main() -> None:
     chosen: list[Example] = []
     seen = 0
     for one in examples(options.data, kinds, options.split, seed=0):
-        subject = classifier.subject(one.picture)
+        subject = classifier.subject(one.image)
         seen += 1
         if int(np.argmax(subject.ask([subject.whole])[0])) in kinds[str(one.label)]:
             chosen.append(one)
         if len(chosen) == options.examples:
             break
-    print(f"{len(chosen)} of {seen} pictures, the model names what the others show otherwise")
+    print(f"{len(chosen)} of {seen} images, the model names what the others show otherwise")
     results = evaluate(
         classifier,
         chosen,

@@ -1,4 +1,4 @@
-"""`piste explain` and `piste compare` on pictures, with a small vision transformer of our own."""
+"""`piste explain` and `piste compare` on images, with a small vision transformer of our own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 import piste
 from tests.cli.commands import run
-from tests.show.pictures import drawn
+from tests.show.images import drawn
 
 LABELS = {0: "shirt", 1: "ankle boot", 2: "bag"}
 
@@ -41,7 +41,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with the picture scene.png."""
+    """A working folder with the image scene.png."""
     Image.fromarray(drawn(56, 40)).save(tmp_path / "scene.png")
     (tmp_path / "broken.png").write_bytes(b"\x89PNG and no more")
     monkeypatch.chdir(tmp_path)
@@ -60,10 +60,10 @@ def test_a_path_is_enough_and_every_format_is_written(
         monkeypatch, capsys, "explain", "scene.png", "-m", model, "--samples", 60, *outs
     )
     assert code == 0, err
-    assert "on pictures with parts removed" in " ".join(out.split())
+    assert "on images with parts removed" in " ".join(out.split())
     assert "row " in out
     assert (here / "e.png").read_bytes().startswith(b"\x89PNG")
-    assert "The picture" in (here / "e.html").read_text(encoding="utf-8")
+    assert "The image" in (here / "e.html").read_text(encoding="utf-8")
     stored = [piste.read(here / name) for name in files[2:]]
     for e in stored:
         assert e.input == stored[0].input
@@ -76,7 +76,7 @@ def test_a_path_is_enough_and_every_format_is_written(
 
 
 @pytest.mark.parametrize("units", ["grid:2", "patches"])
-def test_units_removal_and_ways_to_give_a_picture(
+def test_units_removal_and_ways_to_give_an_image(
     monkeypatch: Any, capsys: Any, model: Path, here: Path, units: str
 ) -> None:
     options = ("-m", model, *FEW, "--json", "--units", units, "--removal", "blur")
@@ -100,7 +100,7 @@ def test_methods_stand_side_by_side(monkeypatch: Any, capsys: Any, model: Path, 
         "occlusion,gradient,zero", "-o", "c.html", "-o", "c.png", "-o", "c.json",
     )  # fmt: skip
     assert code == 0, err
-    assert "One picture proves little" in " ".join(out.split())
+    assert "One image proves little" in " ".join(out.split())
     page = (here / "c.html").read_text(encoding="utf-8")
     assert page.count('<figure class="piste-method"') == 3
     assert (here / "c.png").read_bytes().startswith(b"\x89PNG")
@@ -113,11 +113,11 @@ def test_methods_stand_side_by_side(monkeypatch: Any, capsys: Any, model: Path, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["scene.png"], "'piste:reviews' reads texts, but the picture 'scene.png' came"),
-        (["--image", "scene.png"], "reads texts, but the picture"),
+        (["scene.png"], "Expected a text for 'piste:reviews', got the image 'scene.png'"),
+        (["--image", "scene.png"], "got the image"),
         (["nothing.png"], "There is no file 'nothing.png'"),
         (["--image", "nothing.png", "-m", "MODEL"], "There is no file"),
-        (["A slow start", "-m", "MODEL"], "reads pictures, but 'A slow start' is no file"),
+        (["A slow start", "-m", "MODEL"], "got 'A slow start', which is no file"),
         (["long " * 2000, "-m", "MODEL"], "is no file"),
         (["broken.png", "-m", "MODEL"], "broken.png"),
         (["scene.png", "--image", "scene.png", "-m", "MODEL"], "Give either"),
@@ -139,7 +139,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert "Traceback" not in err
 
 
-def test_a_sentence_about_a_picture_is_a_text(monkeypatch: Any, capsys: Any, here: Path) -> None:
+def test_a_sentence_about_an_image_is_a_text(monkeypatch: Any, capsys: Any, here: Path) -> None:
     words = "What a wonderful still in poster.png"
     code, out, err = run(monkeypatch, capsys, "explain", words, *FEW, "--json", "-o", "e.csv")
     assert code == 0, err
@@ -147,7 +147,7 @@ def test_a_sentence_about_a_picture_is_a_text(monkeypatch: Any, capsys: Any, her
     assert piste.read(here / "e.csv").input == words
 
 
-def test_help_names_what_pictures_offer(monkeypatch: Any, capsys: Any) -> None:
+def test_help_names_what_images_offer(monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     for command in ("explain", "compare"):
         shown = " ".join(run(monkeypatch, capsys, command, "--help")[1].split())

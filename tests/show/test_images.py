@@ -1,4 +1,4 @@
-"""Explanations of pictures as figures, pages and in a terminal."""
+"""Explanations of images as figures, pages and in a terminal."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from piste.show.html import comparison_html, explanation_html, page_shell
 from piste.show.terminal import comparison_text, explanation_text
 from piste.subject import Unit
 from tests.show.conftest import explanation
-from tests.show.pictures import by, grid, pictured, shards
+from tests.show.images import by, explained_image, grid, shards
 from tests.show.test_comparing import FIVE, judged
 from tests.show.test_html import Page
 
 HOSTILE = '"><script>alert(1)</script>$x$[bold]\x1b[31m.png'
-PICTURES: dict[str, Any] = {
-    "patches": lambda: pictured(),
-    "wide": lambda: pictured(grid(60, 30, 10, 5)),
-    "high": lambda: pictured(grid(12, 90, 2, 15)),
-    "shards": lambda: pictured(shards(140, 100, 30)),
-    "classes": lambda: pictured(classes=True),
+IMAGES: dict[str, Any] = {
+    "patches": lambda: explained_image(),
+    "wide": lambda: explained_image(grid(60, 30, 10, 5)),
+    "high": lambda: explained_image(grid(12, 90, 2, 15)),
+    "shards": lambda: explained_image(shards(140, 100, 30)),
+    "classes": lambda: explained_image(classes=True),
     "lime": lambda: by("lime"),
     "sensitive": lambda: by(
         "gradient", scores={"sensitivity": np.arange(49.0)}, ranking="sensitivity"
@@ -48,12 +48,12 @@ def hostile() -> Explanation:
     """Markup in every name that may come from outside."""
     areas, units = grid(28, 28, 7, 7)
     named = [Unit(f"<b onclick=alert({k})>", 0, 0, box=unit.box) for k, unit in enumerate(units)]
-    return pictured((areas, named), name=HOSTILE, classifier={"name": HOSTILE})
+    return explained_image((areas, named), name=HOSTILE, classifier={"name": HOSTILE})
 
 
-@pytest.fixture(params=PICTURES)
-def any_picture(request: pytest.FixtureRequest) -> Explanation:
-    return PICTURES[request.param]()
+@pytest.fixture(params=IMAGES)
+def any_image(request: pytest.FixtureRequest) -> Explanation:
+    return IMAGES[request.param]()
 
 
 def flat(text: str) -> str:
@@ -85,10 +85,10 @@ def unstyled(text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", [None, "heat", "bars"])
-def test_every_picture_is_drawn_quietly_inside_its_bounds(any_picture, kind):
+def test_every_image_is_drawn_quietly_inside_its_bounds(any_image, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        figure = explanation_figure.plot(any_picture, kind)
+        figure = explanation_figure.plot(any_image, kind)
         renderer = FigureCanvasAgg(figure).get_renderer()
         figure.draw(renderer)
     if kind == "bars":
@@ -101,8 +101,8 @@ def test_every_picture_is_drawn_quietly_inside_its_bounds(any_picture, kind):
         assert 0 <= box.y0 < box.y1 + 1 <= high + 1, text.get_text()
 
 
-def test_the_picture_stands_beside_value_importance_and_contribution():
-    e = pictured()
+def test_the_image_stands_beside_value_importance_and_contribution():
+    e = explained_image()
     figure = explanation_figure.plot(e)
     shown = [axes.images[0].get_array() for axes in figure.axes]
     assert np.array_equal(shown[0], e.input.pixels)
@@ -115,8 +115,8 @@ def test_the_picture_stands_beside_value_importance_and_contribution():
 
 
 def test_single_scores_one_score_and_one_class():
-    assert len(explanation_figure.plot(by("lime")).axes) == 3  # picture, heat map, key
-    e = pictured(classes=True)
+    assert len(explanation_figure.plot(by("lime")).axes) == 3  # image, heat map, key
+    e = explained_image(classes=True)
     figure = explanation_figure.plot(e, score="value", label="shirt")
     assert "speaks for shirt" in words(figure)
     expected = heat_colours.painted(e, heat_colours.Heat.of(e, "value", "shirt"))
@@ -124,20 +124,20 @@ def test_single_scores_one_score_and_one_class():
 
 
 def test_saved_as_png_and_planes_are_drawn(tmp_path):
-    pictured_parts = pictured(grid(56, 56, 14, 14))
-    explanation_figure.plot(pictured_parts, path=tmp_path / "a.png")
+    explained_parts = explained_image(grid(56, 56, 14, 14))
+    explanation_figure.plot(explained_parts, path=tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    plane = explanation_figure.plot(pictured_parts, "plane")
+    plane = explanation_figure.plot(explained_parts, "plane")
     labels = [text for text in plane.axes[0].texts if text.get_gid() == "label"]
     assert 0 < len(labels) <= 16
     assert any(text.get_text().startswith("row ") for text in labels)
 
 
 def test_figures_that_make_no_sense_are_refused_in_one_sentence():
-    e = pictured()
-    with pytest.raises(PisteError, match=r"'text' can't be drawn of a picture: choose plane, heat"):
+    e = explained_image()
+    with pytest.raises(PisteError, match="'text' can't be drawn of this image: choose plane"):
         explanation_figure.plot(e, "text")
-    with pytest.raises(PisteError, match="'heat' can't be drawn of a text: choose plane, text"):
+    with pytest.raises(PisteError, match="'heat' can't be drawn of this text: choose plane, text"):
         explanation_figure.plot(explanation("A wonderful film"), "heat")
     with pytest.raises(PisteError, match="it has score, label, width"):
         explanation_figure.plot(e, "heat", top=3)
@@ -152,10 +152,10 @@ def test_figures_that_make_no_sense_are_refused_in_one_sentence():
 # -- pages ---------------------------------------------------------------------------------------
 
 
-def test_pages_are_standalone_and_take_names_as_text(any_picture):
+def test_pages_are_standalone_and_take_names_as_text(any_image):
     for text, scripts in (
-        (explanation_html.to_html(any_picture), 2),
-        (explanation_html.fragment(any_picture), 0),
+        (explanation_html.to_html(any_image), 2),
+        (explanation_html.fragment(any_image), 0),
     ):
         page = Page(text)
         assert page.tags["script"] == scripts
@@ -166,12 +166,12 @@ def test_pages_are_standalone_and_take_names_as_text(any_picture):
         assert "http" not in text.replace("http-equiv", "")
         assert "url(" not in text
         assert "nan" not in "".join(page.having("style"))
-        assert any_picture.input.name in "".join(page.texts)
+        assert any_image.input.name in "".join(page.texts)
         assert page.tags["b"] == 0
 
 
-def test_the_page_holds_the_picture_and_its_pale_copy():
-    e = pictured()
+def test_the_page_holds_the_image_and_its_pale_copy():
+    e = explained_image()
     shown = [image(href) for href in Page(explanation_html.to_html(e)).having("href")]
     assert np.array_equal(shown[0], e.input.pixels)
     assert np.array_equal(shown[1], heat_colours.paled(e.input))
@@ -179,7 +179,7 @@ def test_the_page_holds_the_picture_and_its_pale_copy():
 
 @pytest.mark.parametrize("name", ["patches", "shards"])
 def test_parts_dots_and_rows_share_their_number(name):
-    e = PICTURES[name]()
+    e = IMAGES[name]()
     page = explanation_html.to_html(e)
     numbers = {str(k) for k in range(len(e))}
     for pattern in ('<path class="piste-area"', '<path class="piste-area piste-unit"', "<g", "<tr"):
@@ -188,7 +188,7 @@ def test_parts_dots_and_rows_share_their_number(name):
 
 
 def test_colours_follow_every_score_without_a_script():
-    e = pictured()
+    e = explained_image()
     page = explanation_html.to_html(e)
     names = [column.name for column in explanation_html.columns(e)]
     best = int(np.argmax(e.scores["contribution"]))
@@ -206,7 +206,7 @@ def test_colours_follow_every_score_without_a_script():
 
 
 def test_classes_can_be_chosen_beside_scores():
-    page = explanation_html.to_html(pictured(classes=True))
+    page = explanation_html.to_html(explained_image(classes=True))
     assert page.count('name="piste-s"') == 3
     assert page.count('name="piste-c"') == 3
     assert ":has(.piste-s0:checked):has(.piste-c2:checked) .piste-unit{fill:var(--h2)}" in page
@@ -221,8 +221,8 @@ def test_a_single_score_has_nothing_to_choose():
     assert "Above 0 it speaks for ankle boot" in page
 
 
-def test_the_notebook_has_the_picture_and_its_main_scores():
-    page = Page(explanation_html.fragment(pictured()))
+def test_the_notebook_has_the_image_and_its_main_scores():
+    page = Page(explanation_html.fragment(explained_image()))
     assert len(page.having("href")) == 4
     assert page.tags["input"] == 0
     assert "row 4, column 6: contribution +0.72 ± 0.11" in "".join(page.texts)
@@ -232,7 +232,7 @@ def test_the_notebook_has_the_picture_and_its_main_scores():
 
 
 def test_half_blocks_where_there_are_colours():
-    e = pictured()
+    e = explained_image()
     shown = printed(e, 130, "truecolor")
     lines = [line for line in unstyled(shown).splitlines() if "▀" in line]
     assert len(lines) == 14  # 28 pixels, two to a line
@@ -254,7 +254,7 @@ def assert_signs(shown: str) -> None:
 
 @pytest.mark.parametrize("system", [None, "standard"])
 def test_signs_and_digits_where_there_are_few_colours_or_none(system):
-    shown = printed(pictured(), system=system)
+    shown = printed(explained_image(), system=system)
     assert "▀" not in shown
     assert ("\x1b[30;46m+9" in shown) == (system is not None)
     assert_signs(unstyled(shown))
@@ -262,9 +262,9 @@ def test_signs_and_digits_where_there_are_few_colours_or_none(system):
 
 def test_signs_and_digits_where_letters_are_few():
     console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), width=80)
-    look = explanation_text.Look(plain=False, basic=False)
+    terminal = explanation_text.TerminalCapabilities(plain=False, basic=False)
     board = explanation_text.image_blocks.board(
-        pictured(), heat_colours.Heat.of(pictured()), look, console.options, 76
+        explained_image(), heat_colours.Heat.of(explained_image()), terminal, console.options, 76
     )
     assert board.plain.isascii()
     assert_signs(board.plain)
@@ -272,19 +272,19 @@ def test_signs_and_digits_where_letters_are_few():
 
 @pytest.mark.parametrize("width", [30, 50, 80, 200])
 @pytest.mark.parametrize("system", [None, "truecolor"])
-def test_never_wider_than_the_terminal(any_picture, width, system):
-    shown = unstyled(printed(any_picture, width, system))
+def test_never_wider_than_the_terminal(any_image, width, system):
+    shown = unstyled(printed(any_image, width, system))
     assert max(map(len, shown.splitlines())) <= width
 
 
-def test_words_are_right_for_pictures():
-    e = pictured(
+def test_words_are_right_for_images():
+    e = explained_image(
         settings={"input": {"instead": "patches can't be taken out of Swin: they are painted"}}
     )
     shown = flat(printed(e))
     for text in (
-        "on pictures with parts removed",
-        "pictures it was not fitted to",
+        "on images with parts removed",
+        "images it was not fitted to",
         "the answer that is expected of the part alone",
         "the other parts",
         "row 4, column 6",
@@ -293,13 +293,13 @@ def test_words_are_right_for_pictures():
     ):
         assert text in shown
     assert not re.search(r"\b(words?|texts?|units?)\b", shown)
-    asked = pictured(errors={"contribution": np.append(np.inf, np.zeros(48))})
+    asked = explained_image(errors={"contribution": np.append(np.inf, np.zeros(48))})
     assert "Nothing was asked about 1 of 49 parts" in flat(printed(asked))
     assert score_terms.meaning(by("lime"), "attribution").endswith("the method gives the part")
 
 
 def test_a_name_cannot_steer_the_terminal():
-    e = pictured(name="\x1b[31mred \u202e.png")
+    e = explained_image(name="\x1b[31mred \u202e.png")
     for thing in (e, comparison_text.Report(SideBySide.of([e], {}))):
         shown = printed(thing, 130, "truecolor")
         assert "\x1b[31mred" not in shown
@@ -311,7 +311,7 @@ def test_a_name_cannot_steer_the_terminal():
 
 
 def sides(cut: Any = None, name: str = "scene.png") -> SideBySide:
-    first = pictured(cut, name=name)
+    first = explained_image(cut, name=name)
     given = [first, *(by(method, cut, input=first.input) for method in FIVE[1:])]
     return SideBySide.of(given, judged(), {"smoothgrad": "It needs <gradients>."})
 
@@ -320,8 +320,8 @@ def sides(cut: Any = None, name: str = "scene.png") -> SideBySide:
 def test_one_panel_per_method(cut):
     both = sides(cut)
     figure = comparison_figure.draw(both)
-    assert len(figure.axes) == 1 + 2 * len(FIVE)  # the picture; heat maps and keys
-    for text in (*FIVE, "R² 0.90 · AOPC 0.85", "smoothgrad", "One picture proves little"):
+    assert len(figure.axes) == 1 + 2 * len(FIVE)  # the image; heat maps and keys
+    for text in (*FIVE, "R² 0.90 · AOPC 0.85", "smoothgrad", "One image proves little"):
         assert text in words(figure)
     renderer = FigureCanvasAgg(figure).get_renderer()
     wide, high = figure.get_size_inches() * figure.dpi
@@ -342,8 +342,8 @@ def test_the_page_lights_a_part_in_all_methods():
     for number in range(len(both.first)):
         assert len(re.findall(rf'<path[^>]*data-k="{number}"', text)) == 1 + len(FIVE)
     told = flat("".join(page.texts))
-    assert "The picture, as every method sees it" in told
-    assert "best on this one picture" in told
+    assert "The image, as every method sees it" in told
+    assert "best on this one image" in told
     assert HOSTILE in "".join(page.texts)
 
 
@@ -352,6 +352,6 @@ def test_the_page_lights_a_part_in_all_methods():
 def test_methods_in_a_terminal(system, width):
     shown = unstyled(printed(comparison_text.Report(sides()), width, system))
     assert max(map(len, shown.splitlines())) <= width
-    for text in (*FIVE, "speaks for ankle boot", "One picture proves little"):
+    for text in (*FIVE, "speaks for ankle boot", "One image proves little"):
         assert text in flat(shown) or width == 40
     assert ("▀" in shown) == (system is not None)

@@ -1,4 +1,4 @@
-"""Small image models of many families, their processor, and a picture with something in it."""
+"""Small image models of many families, their processor, and an image with something in it."""
 
 from __future__ import annotations
 
