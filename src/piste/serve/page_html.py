@@ -9,20 +9,13 @@ from html import escape
 
 from PIL import Image
 
+from piste.methods import METHODS
 from piste.serve.available_methods import METHOD_DESCRIPTIONS
 from piste.serve.schemas import ModelInfo
 from piste.show.html import inline_figure, page_shell
 from piste.zoo.clothes import CLOTHES, draw_clothes
 
-_SHEETS = (
-    "parts.css", "page.css", "charts.css", "image.css", "words.css", "serving.css",
-    "browsing.css",
-)  # fmt: skip
-_SCRIPTS = (
-    "piste.js", "colouring.js", "lighting.js", "selecting.js", "removing.js", "sorting.js",
-    "filtering.js", "listing.js", "browsing.js", "serving.js",
-)  # fmt: skip
-FIRST = ("slalom", "lime", "kernel_shap", "partition_shap", "integrated_gradients", "occlusion")
+FIRST = (*(name for name, method in METHODS.items() if method.compared), "occlusion")
 """Methods that are shown first; the others on demand."""
 EXAMPLES = (
     "A slow start, but a wonderful ending.",
@@ -33,11 +26,14 @@ EXAMPLES = (
 
 
 def _sheet() -> str:
-    return "\n".join(page_shell.asset(name) for name in _SHEETS) + inline_figure.colours()
+    names = page_shell.assets(".css", first=("parts.css", "page.css"))
+    return "\n".join(page_shell.asset(name) for name in names) + inline_figure.colours()
 
 
 def _script() -> str:
-    return "\n".join(page_shell.asset(name) for name in _SCRIPTS)
+    names = page_shell.assets(".js", first=("piste.js",), last=("serving.js",))
+    # A standalone page begins by itself, the server's page by what is asked.
+    return "\n".join(page_shell.asset(name) for name in names if name != "starting.js")
 
 
 def _drawn(kind: str) -> tuple[bytes, str]:

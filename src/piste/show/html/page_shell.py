@@ -86,6 +86,14 @@ def framed(view: View, summary: str) -> str:
 
 
 @cache
+def assets(suffix: str, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> list[str]:
+    """The names of all style sheets or scripts, some of them first or last."""
+    names = [file.name for file in (resources.files(__package__) / "assets").iterdir()]
+    between = sorted(n for n in names if n.endswith(suffix) and n not in (*first, *last))
+    return [*first, *between, *last]
+
+
+@cache
 def asset(name: str) -> str:
     """A style sheet or script that is part of a page."""
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8").strip()
