@@ -14,9 +14,9 @@ serve: $(STAMP)
 
 # A process per core, each with one thread: models this small gain nothing from a second one.
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
-# Only the tests marked slow.
+# What takes long and rarely breaks; CI runs it too.
 test-slow: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
