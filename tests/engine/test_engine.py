@@ -125,12 +125,12 @@ def test_the_quickest_batch_size_is_found_and_kept() -> None:
     cost = {256: 2.0, 512: 1.3, 1024: 1.0, 2048: 1.1, 4096: 1.3, 8192: 2.0}
     tried = []
     for _ in range(20):
-        size = sizer.size(50, trying=True)
+        size = sizer.size(50, calibrates=True)
         tried.append(size)
         sizer.learn(50, size, tokens=size, seconds=cost[size] * size)
     assert tried[-1] == sizer.size(50) == 1024
     assert 8192 not in tried
-    assert sizer.size(90, trying=False) == 1024, "a similar length begins with what is known"
+    assert sizer.size(90, calibrates=False) == 1024, "a similar length begins with what is known"
     sizer.shrink(600)
     assert sizer.size(50) <= 600
 
