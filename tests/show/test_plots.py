@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from piste.errors import PisteError
-from piste.show.figures import explanation_figure
+from piste.show.figures import explanation_figure, text_figure
 from piste.show.label_placement import place
 
 KINDS = ("plane", "text", "bars")
@@ -127,15 +127,15 @@ def test_classes_can_be_chosen(classwise):
 
 
 def test_the_text_keeps_all_words_and_is_wrapped(review, make):
-    figure = explanation_figure.text(review)
+    figure = text_figure.text(review)
     assert {"wonderful", "didn't", "I'd", ":"} <= words(figure)
     across = figure.get_size_inches()[0] * 100
     renderer = FigureCanvasAgg(figure).get_renderer()
     assert all(text.get_window_extent(renderer).x1 < across for text in figure.texts)
-    endless = explanation_figure.text(make("x" * 2000))
+    endless = text_figure.text(make("x" * 2000))
     assert "".join(t.get_text() for t in endless.texts if set(t.get_text()) == {"x"}) == "x" * 2000
 
 
 def test_a_book_is_cut_with_a_note(make):
-    figure = explanation_figure.text(make(" ".join(["line\n\n"] * 200)))
+    figure = text_figure.text(make(" ".join(["line\n\n"] * 200)))
     assert any("more words not shown" in text for text in words(figure))
