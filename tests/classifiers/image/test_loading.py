@@ -86,7 +86,11 @@ def test_wrong_company_is_named(vit: Any, bert: Any) -> None:
         ),
         ((vit.model, "folder"), {}, "Expected the image processor itself"),
         ((vit.model, vit.processor), {"runtime": "onnx"}, "expected 'torch' for an image model"),
-        ((bright, vit.processor), {"inputs": "pixels"}, "let the function itself prepare them"),
+        (
+            (bright, vit.processor),
+            {"inputs": "pixels"},
+            "let the function itself prepare the images",
+        ),
         ((bright,), {"inputs": "sounds"}, "inputs: expected one of texts, pixels, got 'sounds'"),
         ((vit.model.vit, vit.processor), {}, "Expected one row of logits per image"),
     ):
