@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from piste.errors import PisteError, shorten
 
@@ -51,6 +51,10 @@ class Registry(Mapping[str, T], Generic[T]):
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What a name stands for, or the default."""
+        return self[name] if name in self else default
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._loaded or name in self._entry_points()

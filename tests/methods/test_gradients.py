@@ -227,7 +227,7 @@ def test_half_precision_and_modes_without_gradients(wordpiece: Any, method: str)
         ({"method": "smoothgrad", "noise": -1}, "noise: expected .*, got -1"),
         ({"method": "smoothgrad", "copies": 0}, "copies: expected .*, got 0"),
         ({"method": "gradient", "held_out": -1}, "held_out: expected .*, got -1"),
-        ({"method": "gradient", "samples": 5}, "has no option 'samples'"),
+        ({"method": "gradient", "steps": 5}, "has no option 'steps'"),
         ({"method": "gradient", "target": lambda z: np.abs(z[:, 0])}, "failed on a torch tensor"),
     ],
 )

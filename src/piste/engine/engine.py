@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -49,7 +50,6 @@ class Engine:
         self._used: dict[int, dict[Key, int]] = {}
         self._sizer = batch_sizer(classifier)
         self._cache = cache
-        self._fingerprint = _fingerprint(classifier) if cache is not None else ""
         self._unsaved: dict[Key, Row] = {}
         self._saved = time.perf_counter()
 
@@ -154,6 +154,11 @@ class Engine:
         half = len(batch) // 2
         self._sizer.shrink(min(self._sizer.most, half * batch[0].length))
         return [batch[:half], batch[half:]]
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        """Read when it is needed: a calibrated function has another one."""
+        return _fingerprint(self.classifier)
 
     # -- the persistent cache ------------------------------------------------------------------
 

@@ -121,7 +121,7 @@ def test_functions_of_pixels() -> None:
     assert torch_one.subject(photo(), units="grid:2").ask([[0]]).shape == (1, 1)
     wrong = piste.load(lambda pixels: pixels[0], inputs="pixels")
     with pytest.raises(PisteError, match="Expected 1 rows of scores from the function"):
-        wrong.subject(photo())
+        wrong.subject(photo()).ask([[0]])
     with pytest.raises(PisteError, match="units='patches' needs a model that cuts"):
         classifier.subject(photo(), units="patches")
     with pytest.raises(PisteError, match="removal='attention' needs a model"):

@@ -169,10 +169,10 @@ def run(
 
 
 def _calibrate(classifier: Classifier, examples: Sequence[Example], how: Mapping[str, Any]) -> None:
-    """Bind a first input: a function's outputs, and so its fingerprint, are known after that."""
+    """On a first input: a function's outputs, and so its fingerprint, are known after that."""
     for example in examples:
         try:
-            classifier.subject(example.input, **how)
+            classifier.calibrate(classifier.subject(example.input, **how))
         except PisteError:
             continue
         return
