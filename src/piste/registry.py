@@ -54,7 +54,9 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """What a name stands for, or the default."""
-        return self[name] if name in self else default
+        if name not in self:
+            return default
+        return self[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._loaded or name in self._entry_points()
