@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -108,6 +109,13 @@ class Classifier(ABC):
             f"{self.name!r} only gives answers, and this method looks inside a model: choose one "
             "that needs answers only (see `piste methods`), or load the model itself."
         )
+
+    def inside(self, subject: Subject, target: Target) -> Any:
+        """The former name of :meth:`gradient_access`."""
+        warnings.warn(
+            "Classifier.inside is called gradient_access now.", DeprecationWarning, stacklevel=2
+        )
+        return self.gradient_access(subject, target)
 
     def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
         """A white box's own inputs for the whole of a subject, one row, by the model's names."""

@@ -199,8 +199,8 @@ def test_pairs_of_texts(bert: Any) -> None:
     [
         (["good", "bad"], [1, 0], "'bad'"),
         (["film", "good"], [1, 0], "in their order"),
-        (["good", "film"], [1], "one mark per word"),
-        (["good", "film"], None, "one mark per word"),
+        (["good", "film"], [1], "one per word"),
+        (["good", "film"], None, "one per word"),
         (["good", "film"], [1, 3], "0 or 1"),
         ([(0, 99)], None, "outside"),
         ([3, 4], None, "spans"),

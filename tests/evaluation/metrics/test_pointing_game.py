@@ -55,7 +55,7 @@ def test_a_region_marks_units_by_half_of_their_pixels() -> None:
     assert Region(mask).units(cut).tolist() == [True, True, False]
     assert Region(mask).units(cut, least=0.2).tolist() == [True, True, True]
     assert repr(Region(mask)) != repr(Region(~mask))
-    with pytest.raises(PisteError, match="image only"):
+    with pytest.raises(PisteError, match="Expected an image"):
         Region(mask).units(YES.subject("a b c"))
 
 
