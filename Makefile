@@ -16,7 +16,7 @@ serve: $(STAMP)
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
-# What takes long and rarely breaks; CI runs it too.
+# What takes long and rarely breaks.
 test-slow: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow
 

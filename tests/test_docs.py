@@ -25,11 +25,19 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
+LONG = ("corpus.md", "concepts.md")
+"""Pages whose examples take long."""
 PROGRAMS = {"piste": cli.main, "python -m studies": studies_main}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.name in LONG), id=page.name)
+        for page in PAGES
+    ],
+)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     for registry in (CLASSIFIERS, METHODS, METRICS, VIEWS):

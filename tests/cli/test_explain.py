@@ -50,6 +50,7 @@ def test_the_paper_form_is_an_option(monkeypatch, capsys, options) -> None:
     assert "importance" in shown
 
 
+@pytest.mark.slow
 def test_standard_input_and_files(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "piste.cli", "explain", "-", "--json", "--samples", "60"]
     done = subprocess.run(command, input=REVIEW.encode(), capture_output=True, check=True)

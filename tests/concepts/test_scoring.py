@@ -16,6 +16,7 @@ from tests.concepts import planted
 from tests.concepts.conftest import concepts_of_texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "kinds", "layer"),
     # A decoder's tokens know nothing of what comes after them: its last one knows everything.
@@ -44,6 +45,7 @@ def test_a_planted_word_is_found(architecture: str, kinds: tuple[str, ...], laye
             assert bad.verdict == "lowers"
 
 
+@pytest.mark.slow
 def test_a_model_that_is_sure_is_moved_all_the_same() -> None:
     """It has hardly any derivatives left, and their signs are chance."""
     sure = planted.text_classifier("bert", sure=True)
@@ -82,6 +84,7 @@ def test_a_colour_is_found_in_images(reader_of_images: Any) -> None:
         assert found.of("blue", layer=1, kind=kind).score < 0.1
 
 
+@pytest.mark.slow
 def test_a_random_set_is_no_concept(encoder: Any) -> None:
     """Ten sets drawn from one source: none may be told apart, and none may be said to matter."""
     mixed = [
@@ -98,6 +101,7 @@ def test_a_random_set_is_no_concept(encoder: Any) -> None:
     assert not {"raises", "lowers"} & set(verdicts)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report(encoder: Any) -> None:
     data, concepts = planted.texts(planted.IDLE, 12, 3), concepts_of_texts()
     options: Any = {"target": "yes", "layers": [1], "repeats": 3}
@@ -107,6 +111,7 @@ def test_the_same_seed_gives_the_same_report(encoder: Any) -> None:
     assert other.scores != first.scores
 
 
+@pytest.mark.slow
 def test_the_order_of_the_data_does_not_matter(encoder: Any) -> None:
     data, concepts = planted.texts(planted.IDLE, 12, 3), concepts_of_texts()
     options: Any = {"target": "yes", "layers": [1], "repeats": 3}
@@ -117,6 +122,7 @@ def test_the_order_of_the_data_does_not_matter(encoder: Any) -> None:
         assert one.p == pytest.approx(other.p, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_negatives_of_ones_own_and_single_concepts(encoder: Any) -> None:
     data = planted.texts(planted.IDLE, 12, 3)
     good = {"good": planted.texts(planted.GOOD, 30, 11)}

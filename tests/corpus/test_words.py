@@ -82,6 +82,7 @@ def test_only_what_is_more_than_chance_is_clear() -> None:
     assert word(1, 0.5).low == pytest.approx(1 - 2.045 * 0.5, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_runs_and_vocabularies_are_compared(folder: Path, tmp_path: Path, monkeypatch, capsys):
     same = corpus.diff(folder, folder, least=3)
     assert same

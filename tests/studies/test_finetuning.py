@@ -48,6 +48,7 @@ def test_a_split_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -
     assert choose_test_split(data, "held_out") == "held_out"
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_one_sentence(tmp_path: Path) -> None:
     data = data_of(tmp_path / "x.parquet", "train")
     command = [sys.executable, "-m", "benchmarks.finetune", "--weights", "none", "--data", data]

@@ -85,6 +85,7 @@ def test_short_questions_work_at_any_length(bert: Any) -> None:
     assert explanation.scores["shapley"].shape == (54_000,)
 
 
+@pytest.mark.slow
 def test_a_document_of_many_different_words_is_still_explained() -> None:
     text = " ".join(f"word{k}" for k in range(3000))
     explanation = piste.explain(
