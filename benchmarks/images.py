@@ -27,7 +27,7 @@ import piste
 from benchmarks.eggen import METRICS, draw, table
 from piste.evaluation import Example, Region, evaluate
 from piste.image import ImageInput
-from piste.show.report.report_files import write_report
+from piste.show.report.evaluation_html import write_report
 
 METHODS = (
     "slalom",

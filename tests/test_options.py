@@ -10,8 +10,9 @@ import pytest
 import piste
 from piste.cli import common
 from piste.errors import PisteError
-from piste.options import DEFAULTS, HELP, Options, check_seed, separated
+from piste.options import DEFAULTS, HELP, Options, separated
 from piste.serve.schemas import ExplanationRequest
+from piste.validation import check_seed
 
 
 def test_every_option_has_a_default_and_a_sentence() -> None:

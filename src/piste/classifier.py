@@ -10,17 +10,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from piste.errors import PisteError
+import numpy as np
+
+from piste.answer import Answer
+from piste.errors import PisteError, shorten
+from piste.explanation import Output
 from piste.subject import (
+    UNIT_KINDS,
     Binding,
     LongChoice,
     Question,
     Removal,
+    Sequence1D,
     Subject,
     UnitChoice,
     check_choices,
+    levels_of,
 )
-from piste.target import OutputKind, Target
+from piste.target import OutputKind, Target, TargetChoice, probabilities, resolve
 from piste.types import Floats
 
 if TYPE_CHECKING:
@@ -46,8 +53,12 @@ class Classifier(ABC):
     """The most tokens (rows × longest row) one batch should hold."""
     reads: Literal["texts", "images"] = "texts"
     """What its inputs are."""
+    unit_kinds: tuple[str, ...] = UNIT_KINDS
+    """What its inputs can be cut into, by name."""
     paced: bool = True
     """Whether the best size of a batch, up to the budget, is found by timing."""
+    costly: bool = False
+    """Whether every answer is kept at once, because asking again costs more than keeping it."""
 
     def subject(
         self,
@@ -57,17 +68,22 @@ class Classifier(ABC):
         long: LongChoice = "error",
         removal: Removal = "delete",
     ) -> Subject:
-        """Bind one input to this classifier and cut it into units."""
+        """Bind one input to this classifier and cut it into units.
+
+        Levels are explained one after the other by :func:`piste.explain`: a subject has one.
+        """
         self.check_choices(units, long, removal)
-        return self.bind(input, Binding(units, long, removal))
+        cut, *finer = levels_of(units)
+        if finer:
+            raise PisteError(
+                f"units: expected one kind of units here, got levels ({shorten(units)}): levels "
+                "are for explaining."
+            )
+        return self.bind(input, Binding(cut, long, removal))
 
     @abstractmethod
     def bind(self, input: Any, how: Binding) -> Subject:
-        """What :meth:`subject` gives; ``how`` is checked already. The model is asked nothing.
-
-        Only a classifier that finds the patches of an image by trying calibrates here, at the
-        first image of a size.
-        """
+        """What :meth:`subject` gives; ``how`` is checked already. The model is asked nothing."""
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -78,13 +94,22 @@ class Classifier(ABC):
         """Try out, once, what answering has to know of the model: the one step that is no question.
 
         Which way of padding leaves the answers as they are, whether a twin without unread parts
-        answers the same, whether nothing at all can be read, what a function's numbers mean. The
+        answers the same, whether nothing at all can be read, whether patches of an image can be
+        left out (if not, the subject's ``removal`` changes), what a function's numbers mean. The
         engine takes this step before it asks about a subject; :attr:`calibration` counts it.
         """
 
+    def expect(self, subjects: Sequence[Subject], questions: float, *, cached: bool = False) -> str:
+        """What so many questions about such subjects will take, of a costly classifier.
+
+        Refused where it is more than the user allowed; with a cache, ``questions`` is only the
+        most there can be, and a cap is held when it is known what is left.
+        """
+        return f"{self.name}: about {questions:,.0f} questions."
+
     def check_choices(self, units: UnitChoice, long: str, removal: str) -> None:
         """Refuse early what :meth:`subject` would refuse of any input."""
-        check_choices(units, long, removal)
+        check_choices(units, long, removal, self.unit_kinds)
 
     @abstractmethod
     def answer(self, questions: Sequence[Question]) -> Floats:
@@ -120,6 +145,26 @@ class Classifier(ABC):
     def tensors(self, subject: Subject) -> dict[str, torch.Tensor]:
         """A white box's own inputs for the whole of a subject, one row, by the model's names."""
         raise NotImplementedError
+
+    def resolve(self, choice: TargetChoice, logits: Floats) -> Target:
+        """The user's choice of a target for an input with these logits."""
+        return resolve(choice, logits, self.labels, self.kind)
+
+    def output(self, logits: Floats, value: Any) -> Output:
+        """What the model says of the whole input; ``value`` is the explained number."""
+        chances = probabilities(logits, self.kind)
+        return Output(
+            logits=tuple(map(float, logits)),
+            probabilities=None if chances is None else tuple(map(float, chances)),
+            labels=self.labels,
+            value=float(value) if np.ndim(value) == 0 else tuple(map(float, value)),
+        )
+
+    def record(
+        self, subject: Subject, sequences: Sequence[Sequence1D], logits: Floats
+    ) -> Answer | None:
+        """What was asked and answered, where a result keeps it: for answers in free text."""
+        return None
 
     def fingerprint(self) -> str | None:
         """A text that is another one if answers might be; None if that can't be known."""

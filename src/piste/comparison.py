@@ -14,8 +14,8 @@ import numpy as np
 from piste.classifiers import Classifier, load
 from piste.data import storage
 from piste.engine import CacheOption, ProgressOption
-from piste.errors import PisteError
-from piste.evaluation.benchmark.entries import make_entries
+from piste.errors import PisteError, ServiceError
+from piste.evaluation.benchmark.explainers import make_entries
 from piste.evaluation.judging import judge
 from piste.evaluation.metrics import figures_of, make
 from piste.explanation import Explanation
@@ -136,7 +136,8 @@ def compare(
     that has such an option, and so do the other options of :func:`piste.explain` (``units``,
     ``target``, ``seed`` …); ``options`` holds further ones by method. Without ``methods`` some
     usual ones are taken, and those that can't explain this classifier are skipped; a method that
-    was asked for and can't is an error.
+    was asked for and can't is an error. With levels of units the first method splits them, and the
+    others explain the units of its last level.
     """
 
     def skips(method: str) -> bool:
@@ -194,7 +195,11 @@ def compare_steps(
                     **entry.options,
                 )  # fmt: skip
             one = explained[entry.variant]
+            if one.levels:  # the others explain what the first has split
+                how["units"] = one.settings["input"]["units"]
             one.score(entry.score)  # refuses a score that isn't there
+        except ServiceError:
+            raise
         except PisteError as problem:
             if not skips(entry.method):
                 raise
@@ -234,19 +239,7 @@ def judge_all(
 
 def read(path: str | Path) -> Comparison:
     """A stored comparison."""
-    file = Path(path)
-    if not file.is_file():
-        raise PisteError(f"There is no file {str(path)!r}.")
-    try:
-        return Comparison.from_json(file.read_bytes().decode("utf-8-sig"))
-    except PisteError as problem:
-        raise PisteError(f"{str(path)!r}: {problem}") from problem
-    except OSError as problem:
-        raise PisteError(f"{str(path)!r} could not be read: {problem.strerror}.") from problem
-    except (LookupError, TypeError, ValueError, AttributeError) as problem:
-        raise PisteError(
-            f"{str(path)!r} is not a stored comparison, or not a whole one ({problem})."
-        ) from problem
+    return storage.read_text(path, Comparison.from_json, "comparison")
 
 
 def removals(e: Explanation, seed: int = 0, *, alone: int = MOST_ALONE) -> list[list[int]]:

@@ -10,6 +10,13 @@ class PisteError(ValueError):
     """A problem the user can solve, described in one sentence."""
 
 
+class ServiceError(PisteError):
+    """A server does not answer, or a cap on its use is reached: the work stops as a whole.
+
+    Nothing is wrong with the input at hand, so it is not set aside as one that can't be explained.
+    """
+
+
 def need(module: str, extra: str, purpose: str) -> ModuleType:
     """Import an optional library or say plainly which extra brings it."""
     try:

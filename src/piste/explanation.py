@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from piste.answer import Answer, SpanChoice
 from piste.errors import PisteError
 from piste.subject import Input, Unit
 from piste.surrogates import Mixing, Surrogate, as_counts
@@ -115,6 +116,10 @@ class Explanation:
     """The score that ranks the units, for highlighting and lists."""
     cost: float = float("nan")
     """What the questions cost in tokens, as a number of passes over the whole input."""
+    answer: Answer | None = None
+    """The answer that is explained, if a language model gave one, token by token."""
+    levels: tuple[Explanation, ...] = ()
+    """Explanations of the coarser levels, the coarsest first, if ``units`` were levels."""
 
     def __post_init__(self) -> None:
         for name in ("scores", "errors"):
@@ -149,6 +154,18 @@ class Explanation:
         if not single:
             return answers
         return float(answers[0]) if answers.ndim == 1 else answers[0]
+
+    def of(self, span: SpanChoice) -> Explanation:
+        """The explanation of a span of the answer, from the questions asked for this one.
+
+        ``span`` is a piece of the answer, ``e.of("the year 1969")``, or its start and end.
+        """
+        if self.answer is None:
+            raise PisteError(
+                "Only an explanation of a language model's answer has spans to explain, and this "
+                f"one is of {self.target.name}."
+            )
+        return VIEWS["explanation_of_span"](self, span)
 
     @property
     def mixing(self) -> Mixing | None:

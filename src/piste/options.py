@@ -5,15 +5,19 @@ They are declared here once: their types, their defaults, what is said of them, 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from piste.errors import PisteError
+from piste.validation import check_seed
 
 if TYPE_CHECKING:
     from piste.engine import CacheOption
     from piste.subject import LongChoice, Removal, UnitChoice
     from piste.target import TargetChoice
+
 
 Samples: TypeAlias = int | Literal["auto"] | None
 
@@ -41,8 +45,10 @@ DEFAULTS: Options = {
 }
 
 HELP: Mapping[str, str] = {
-    "units": "What the input is cut into. Of a text: words (default), tokens or sentences. Of an "
-    "image: patches, grid:K or superpixels:K (default: patches, or grid:7 if there are many).",
+    "units": "What the input is cut into. Of a text: words (default), tokens, sentences or "
+    "paragraphs; several from coarse to fine, as paragraphs,sentences,words; or spans, as "
+    "0-12,13-40 (of a pair 0:0-12,1:3-9). Of an image: patches, grid:K or superpixels:K (default: "
+    "patches, or grid:7 if there are many).",
     "long": "A text longer than the model reads: error, truncate or windows.",
     "removal": "What removed units leave. Of a text: delete, mask, pad or attention. Of an image: "
     "delete, attention, mean, blur or noise.",
@@ -73,8 +79,50 @@ def checked(given: Options, what: str) -> Options:
     return given
 
 
-def check_seed(seed: object) -> None:
-    """Refuse what is no seed."""
-    whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
-    if not whole or int(seed) < 0:  # type: ignore[call-overload]  # it has an index
-        raise PisteError(f"seed: expected a whole number of at least 0, got {seed!r}.")
+_COMMA = re.compile(r",(?![^\[]*\])")  # not within brackets
+_NAMED = re.compile(r"(?P<name>\w+)(?:\[(?P<options>[^\[\]]*)\])?")
+
+
+def split_names(text: str) -> list[str]:
+    """Names with commas between them, which may also stand within brackets.
+
+    >>> split_names("slalom[form=paper,samples=100]:value, lime")
+    ['slalom[form=paper,samples=100]:value', 'lime']
+    """
+    return [name.strip() for name in _COMMA.split(text) if name.strip()]
+
+
+def named_options(text: str) -> tuple[str, dict[str, Any]] | None:
+    """A name and its options; None if the text has another form.
+
+    >>> named_options("eraser[bins=eggen]")
+    ('eraser', {'bins': 'eggen'})
+    """
+    found = _NAMED.fullmatch(text)
+    return None if found is None else (found["name"], read_options(found["options"] or "", text))
+
+
+def read_options(text: str, name: str) -> dict[str, Any]:
+    """``option=value,option=value``; ``name`` is where it stands, for errors."""
+    chosen = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        option, equals, value = part.partition("=")
+        if not equals:
+            raise PisteError(f"{name!r} has {part!r} in its brackets: write option=value.")
+        chosen[option.strip()] = _value(value.strip())
+    return chosen
+
+
+def written(value: Any) -> str:
+    """A value as it is written within brackets."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _value(text: str) -> Any:
+    """A number, true, false or none where it is one, else the text itself."""
+    try:
+        return json.loads({"none": "null"}.get(text.lower(), text.lower()))
+    except json.JSONDecodeError:
+        return text

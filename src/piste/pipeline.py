@@ -3,24 +3,50 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
+from piste.answer import SpanChoice
 from piste.classifiers import Classifier, load
+from piste.classifiers.prompted.generating import LanguageModel
+from piste.classifiers.prompted.recorded import RecordedAnswers
 from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError
-from piste.explanation import Explanation, Output
+from piste.explanation import Explanation
+from piste.levels import (
+    as_parts,
+    as_spans,
+    asked_by,
+    coarse_method,
+    last_method,
+    most_new,
+    split,
+    standing_out,
+)
 from piste.methods import Method, MethodChoice, Task, make
-from piste.options import Samples, check_seed
-from piste.subject import LongChoice, RawInput, Removal, Sequence1D, Subject, UnitChoice
-from piste.target import TargetChoice, probabilities, resolve
+from piste.methods.base import expected_questions
+from piste.options import Samples
+from piste.subject import (
+    Cut,
+    LongChoice,
+    RawInput,
+    Removal,
+    Sequence1D,
+    Subject,
+    UnitChoice,
+    levels_of,
+)
+from piste.target import TargetChoice
 from piste.threads import threads_for
+from piste.validation import check_seed
 
 Plan: TypeAlias = list[Sequence1D]
 
@@ -45,6 +71,8 @@ def explain(
     removal: Removal = ...,
     progress: ProgressOption = ...,
     cache: CacheOption = ...,
+    answer: str | None = ...,
+    against: str | None = ...,
     **options: Any,
 ) -> Explanation: ...
 
@@ -63,6 +91,8 @@ def explain(
     removal: Removal = ...,
     progress: ProgressOption = ...,
     cache: CacheOption = ...,
+    answer: str | None = ...,
+    against: str | None = ...,
     **options: Any,
 ) -> list[Explanation]: ...
 
@@ -80,6 +110,8 @@ def explain(
     removal: Removal = "delete",
     progress: ProgressOption = None,
     cache: CacheOption = None,
+    answer: str | None = None,
+    against: str | None = None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
     """Explain the classifier's decision on a text, a pair of texts, an image, or a list of them.
@@ -87,14 +119,22 @@ def explain(
     An image is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
     numbers in 0 … 1. ``method`` is a name (see ``piste methods``), or a method of yours.
     ``target`` is the number that is explained (default: log-odds of the
-    predicted class), ``units`` what the input is cut into: "words", "tokens" or "sentences" of a
-    text; "patches", "grid:K" (K × K groups of patches) or "superpixels:K" (about K regions) of an
-    image. None is "words", and of an image its patches, or "grid:7" if there are more than 64
-    of them: the questions a method needs grow with the number of units. ``samples`` is the number
-    of questions (None: the method's default), ``long`` what happens to a text longer than the
-    model reads, ``removal`` what becomes of units that are left out of a question (see
-    :data:`piste.subject.Removal`). ``cache`` is a folder in which answers are kept for later
-    runs. Further options are the method's own. The same seed gives the same result.
+    predicted class), ``units`` what the input is cut into. Of a text: "words", "tokens",
+    "sentences" or "paragraphs"; spans of your own, [(start, end), …], or a function from a text to
+    spans, and the text outside them stays in every question; or levels from coarse to fine,
+    ["paragraphs", "words"], of which each splits only units that matter on the one before (see
+    :attr:`Explanation.levels`). Of an image: "patches", "grid:K" (K × K groups of patches) or
+    "superpixels:K" (about K regions). None is "words", and of an image its patches, or "grid:7" if
+    there are more than 64 of them: the questions a method needs grow with the number of units.
+    ``samples`` is the number of questions, of all levels together (None: the method's default),
+    ``long`` what happens to a text longer than the model reads, ``removal`` what becomes of units
+    that are left out of a question (see :data:`piste.subject.Removal`). ``cache`` is a folder in
+    which answers are kept for later runs. Further options are the method's own. The same seed
+    gives the same result.
+
+    A language model without labels is given a prompt or messages, and what is explained is the
+    log-probability of ``answer`` (None: the model's own), or how much likelier it is than the
+    answer ``against``. :meth:`Explanation.of` then explains any span of it.
 
     >>> import piste
     >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
@@ -103,27 +143,84 @@ def explain(
     '!'
     """
     loaded = load(classifier)
+    if isinstance(loaded, LanguageModel):
+        loaded, input = loaded.answering(input, answer, against)
+    elif answer is not None or against is not None:
+        raise PisteError(
+            "answer and against are for a language model without labels: choose a class by target, "
+            "or load a language model."
+        )
     if samples is not None:
         options["samples"] = samples
     check_seed(seed)
     chosen = make(method, options)
     several = isinstance(input, list)
     inputs: list[Any] = input if isinstance(input, list) else [input]
+    levels = levels_of(units)
+    loaded.check_choices(units, long, removal)
+    how = {"long": long, "removal": removal}
     subjects = []
     for number, one in enumerate(inputs):
         try:
-            subjects.append(_bind(loaded, one, chosen, units=units, long=long, removal=removal))
+            subjects.append(_bind(loaded, one, chosen, units=levels[0], **how))
         except PisteError as problem:
             raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
+    unused = samples is not None and not hasattr(chosen, "samples")
     with Progress(progress) as shown, opened(cache) as kept:
-        run = _Run(loaded, chosen, subjects, target, seed, Engine(loaded, shown, kept))
-        run.unused = samples is not None and not hasattr(chosen, "samples")
-        try:
-            explanations = run.explain()
-        finally:
-            for task in run.tasks:
-                task.clear()  # also after a failure: a method may hold a thread
+        if loaded.costly:
+            questions = sum(expected_questions(chosen, subject) for subject in subjects)
+            shown.say(loaded.expect(subjects, questions, cached=kept is not None))
+        engine = Engine(loaded, shown, kept)
+        if len(levels) > 1:
+            explanations = []
+            for subject in subjects:
+                run = _Levels(chosen, target, seed, engine, unused, how)
+                explanations.append(run.explain(subject, levels))
+                engine.forget(run.subjects)
+        else:
+            explanations = _explained(chosen, subjects, target, seed, engine, unused)
     return explanations if several else explanations[0]
+
+
+def _explained(
+    method: Method,
+    subjects: Sequence[Subject],
+    target: TargetChoice,
+    seed: int,
+    engine: Engine,
+    unused: bool,
+) -> list[Explanation]:
+    run = _Run(engine.classifier, method, subjects, target, seed, engine)
+    run.unused = unused
+    try:
+        return run.explain()
+    finally:
+        for task in run.tasks:
+            task.clear()  # also after a failure: a method may hold a thread
+
+
+def explain_span(e: Explanation, span: SpanChoice) -> Explanation:
+    """The explanation of a span of an answer, from what was asked for ``e``; see its ``of``."""
+    assert e.answer is not None
+    recorded: Any = RecordedAnswers(e, e.answer)
+    target: Any = span
+    found = explain(
+        recorded,
+        e.input,
+        method=e.answer.method,
+        target=target,
+        seed=int(e.settings.get("seed", 0)),
+        progress=False,
+        **e.answer.options,
+    )
+    return replace(found, calls=e.calls, cost=e.cost, method=e.method, ranking=e.ranking)
+
+
+def _options(method: Method) -> dict[str, Any]:
+    """The options that make a method again."""
+    known: Any = method
+    own = fields(known) if is_dataclass(known) else ()
+    return {field.name: getattr(method, field.name) for field in own if field.init}
 
 
 def _bind(classifier: Classifier, input: RawInput, method: Method, **how: Any) -> Subject:
@@ -132,6 +229,77 @@ def _bind(classifier: Classifier, input: RawInput, method: Method, **how: Any) -
         # Short questions never meet the limit; only the whole text's own output needs windows.
         subject = classifier.subject(input, **how | {"long": "windows"})
     return subject
+
+
+class _Levels:
+    """One input, from coarse to fine: every level splits the units that matter on the last one.
+
+    All levels ask one engine, so that no question is asked twice.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        target: TargetChoice,
+        seed: int,
+        engine: Engine,
+        unused: bool,
+        how: dict[str, Any],
+    ) -> None:
+        self.method, self.target, self.seed = method, target, seed
+        self.engine, self.unused, self.how = engine, unused, how
+        self.subjects: list[Subject] = []
+
+    def explain(self, subject: Subject, cuts: Sequence[Cut]) -> Explanation:
+        levels: list[Explanation] = []
+        asked = 0
+        finer = [subject.units, *(self._bind(subject, cut).units for cut in cuts[1:])]
+        parts = as_parts(subject)
+        for _ in cuts[1:]:
+            order, most = [0], sys.maxsize
+            if len(subject) > 1:  # what is one piece is split in any case
+                if not self.subjects or self.subjects[-1] is not subject:
+                    method = coarse_method(self.method, _distinct(subject), len(cuts))
+                    levels.append(self._level(method, subject))
+                    asked += asked_by(method, levels[-1])
+                order, most = standing_out(levels[-1]), most_new(self.method)
+            finest = split(parts, order, finer, most)
+            if len(finest) > len(parts):
+                parts = finest
+                subject = self._bind(subject, as_spans(parts, subject))
+        seconds = sum(one.seconds for one in levels)
+        method = last_method(self.method, _distinct(subject), asked, seconds)
+        last = self._level(method, subject)
+        calls, cost = self._spent(subject)
+        passes = sum(one.calls for one in (*levels, last))
+        passes -= sum(map(self.engine.calls, self.subjects))
+        return replace(
+            last,
+            settings=dict(last.settings) | {"levels": [_name(cut) for cut in cuts]},
+            levels=tuple(levels),
+            calls=calls + max(passes, 0),
+            cost=cost + max(passes, 0),
+            seconds=seconds + last.seconds,
+        )
+
+    def _level(self, method: Method, subject: Subject) -> Explanation:
+        self.subjects.append(subject)
+        [found] = _explained(method, [subject], self.target, self.seed, self.engine, self.unused)
+        return found
+
+    def _bind(self, like: Subject, cut: Cut) -> Subject:
+        return _bind(self.engine.classifier, like.input, self.method, units=cut, **self.how)
+
+    def _spent(self, subject: Subject) -> tuple[int, float]:
+        return self.engine.spent(subject, *self.subjects)
+
+
+def _name(cut: Cut) -> str:
+    return cut if isinstance(cut, str) else str(getattr(cut, "__name__", "function"))
+
+
+def _distinct(subject: Subject) -> int:
+    return len(np.unique(subject.types))
 
 
 class _Run:
@@ -158,7 +326,7 @@ class _Run:
         self.tasks = [
             Task(
                 subject,
-                resolve(target, logits[0], classifier.labels, classifier.kind),
+                classifier.resolve(target, logits[0]),
                 logits[0],
                 np.random.default_rng(seed),
             )
@@ -224,15 +392,13 @@ class _Run:
     def _finish(self, number: int, calls: int, cost: float) -> Explanation:
         task, start = self.tasks[number], time.perf_counter()
         solution = self.method.solve(task)
+        rows = [task.logits, task.whole[None]] if len(task.logits) else [task.whole[None]]
+        record = self.classifier.record(task.subject, task.sequences, np.concatenate(rows))
+        if record is not None:
+            record = replace(record, method=self.method.name, options=_options(self.method))
         task.clear()
         value = task.target(task.whole[None, :])[0]
-        chances = probabilities(task.whole, self.classifier.kind)
-        output = Output(
-            logits=tuple(map(float, task.whole)),
-            probabilities=None if chances is None else tuple(map(float, chances)),
-            labels=self.classifier.labels,
-            value=float(value) if np.ndim(value) == 0 else tuple(map(float, value)),
-        )
+        output = self.classifier.output(task.whole, value)
         notes = dict(task.subject.notes) | {
             "removal": task.subject.removal,
             "units": task.subject.cut,
@@ -257,6 +423,7 @@ class _Run:
             classifier=self.classifier.describe(),
             versions=dict(_versions()),
             ranking=solution.ranking,
+            answer=record,
         )
 
 

@@ -20,7 +20,7 @@ READERS: Registry[Callable[[Path], Any]] = Registry(
     {
         "explanation": "piste.data.storage:read",
         "comparison": "piste.comparison:read",
-        "concepts": "piste.concepts.report_file:read",
+        "concepts": "piste.concepts.report:read",
         "results": "piste.evaluation.results:read",
         "run": "piste.evaluation.benchmark.run_store:read_results",
         "vocabulary": "piste.vocabulary.table:read",

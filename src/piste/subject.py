@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.image import ImageInput
 from piste.types import Floats, Ints
 
@@ -23,14 +25,23 @@ TextInput: TypeAlias = str | tuple[str, str]
 Input: TypeAlias = TextInput | ImageInput
 RawInput: TypeAlias = Input | Path | bytes | Image.Image | NDArray[Any]
 """What a user may give for an input; :meth:`ImageInput.of` reads images."""
-UnitKind: TypeAlias = Literal["words", "tokens", "sentences"]
+UnitKind: TypeAlias = Literal["words", "tokens", "sentences", "paragraphs"]
 """What a text is cut into."""
-UNIT_KINDS: tuple[str, ...] = ("words", "tokens", "sentences")
+UNIT_KINDS: tuple[str, ...] = ("words", "tokens", "sentences", "paragraphs")
+PROMPT_UNITS: tuple[str, ...] = ("parts", *UNIT_KINDS)
+"""What a prompt is cut into: its named parts (documents, fields, turns) are units too."""
 IMAGE_UNITS: tuple[str, ...] = ("patches", "grid:K", "superpixels:K")
 """What an image is cut into: the model's own patches, K × K groups of them, about K regions."""
-UnitChoice: TypeAlias = str | None
-"""One of :data:`UNIT_KINDS` or :data:`IMAGE_UNITS` with a number for K. None is "words" for a
-text, and for an image "patches" if there are few, else "grid:7"."""
+Spans: TypeAlias = Sequence[Sequence[int]]
+"""Spans of one's own: (start, end) of a text, or (segment, start, end) of a pair of texts."""
+SpanFunction: TypeAlias = Callable[[str], Spans]
+Cut: TypeAlias = str | Spans | SpanFunction | None
+"""What an input is cut into at once: one of :data:`UNIT_KINDS`, or of :data:`IMAGE_UNITS` with a
+number for K, spans, or a function from a text to spans. None is "words" for a text, and for an
+image "patches" if there are few, else "grid:7"."""
+UnitChoice: TypeAlias = Cut | Sequence[str | SpanFunction]
+"""A :data:`Cut`, or levels: a list of them, from coarse to fine. A string may hold levels
+("paragraphs,words") or spans ("0-12,13-40") too, as on the command line."""
 LongChoice: TypeAlias = Literal["error", "truncate", "windows"]
 LONG_CHOICES: tuple[str, ...] = ("error", "truncate", "windows")
 Removal: TypeAlias = Literal["delete", "mask", "pad", "attention", "mean", "blur", "noise"]
@@ -45,7 +56,7 @@ IMAGE_REMOVALS: tuple[str, ...] = ("delete", "attention", "mean", "blur", "noise
 class Binding:
     """How an input is bound to a classifier: see :func:`piste.explain` for what each means."""
 
-    units: UnitChoice = None
+    units: Cut = None
     long: LongChoice = "error"
     removal: Removal = "delete"
 
@@ -60,7 +71,8 @@ class Unit:
     ``text == input[start:end]``; for a pair of texts ``segment`` says which of the two the span
     counts in. ``tokens`` is the number of model tokens it covers. A unit of an image has a
     ``box`` instead (left, top, right, bottom in pixels of what the model sees), and its text is a
-    name, such as "row 3, column 7".
+    name, such as "row 3, column 7". ``part`` is the name of the part of the input it belongs to,
+    where parts have names: a document of a context, a turn of a chat, a field of a template.
     """
 
     text: str
@@ -69,6 +81,7 @@ class Unit:
     segment: int = 0
     tokens: int = 1
     box: tuple[int, int, int, int] | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +118,8 @@ class Subject(ABC):
     """What becomes of units that are not asked about."""
     only_drops: bool = False
     """Whether units have their places, so that sequences may leave some out but nothing else."""
-    cut: str = "words"
-    """What the input was cut into, by the name that does it again."""
+    cut: str | Spans = "words"
+    """What the input was cut into, by the name or the spans that do it again."""
 
     def __len__(self) -> int:
         return len(self.units)
@@ -190,23 +203,88 @@ class Subject(ABC):
         return [self.encode(sequence) for sequence in sequences]
 
 
-def check_choices(units: UnitChoice, long: str, removal: str) -> None:
-    """Refuse unknown names of what a text is cut into, and how."""
-    for name, choice, known in (
-        ("units", text_units(units), UNIT_KINDS),
-        ("long", long, LONG_CHOICES),
-        ("removal", removal, REMOVALS),
-    ):
+def check_choices(
+    units: UnitChoice, long: str, removal: str, kinds: Sequence[str] = UNIT_KINDS
+) -> None:
+    """Refuse unknown names of what a text is cut into, and how; ``kinds`` are the known ones."""
+    check_levels(levels_of(units), kinds)
+    for name, choice, known in (("long", long, LONG_CHOICES), ("removal", removal, REMOVALS)):
         if choice not in known:
             raise PisteError(f"{name}: expected one of {', '.join(known)}, got {choice!r}.")
 
 
-def text_units(units: UnitChoice) -> UnitKind:
+_EXPECTED = (
+    "one of {}, a list of them from coarse to fine, spans such as (0, 12), or a function from a "
+    "text to spans"
+)
+_COARSE_TO_FINE = ("parts", "paragraphs", "sentences", "words", "tokens")
+_SPAN = re.compile(r"(?:(\d{1,9}):)?(\d{1,9})-(\d{1,9})")
+
+
+def check_levels(levels: Sequence[Cut], known: Sequence[str] = UNIT_KINDS) -> None:
+    """Refuse kinds of units that a text doesn't have, and levels that do not get finer."""
+    kinds = [level for level in levels if isinstance(level, str)]
+    for kind in kinds:
+        if kind not in known:
+            expected = _EXPECTED.format(", ".join(known))
+            raise PisteError(f"units: expected {expected}, got {shorten(kind)}.")
+    ranks = [_COARSE_TO_FINE.index(kind) for kind in kinds]
+    if sorted(set(ranks)) != ranks:
+        raise PisteError(
+            f"units: expected levels from coarse to fine, in the order of "
+            f"{', '.join(_COARSE_TO_FINE)}, got {', '.join(kinds)}."
+        )
+
+
+def levels_of(units: UnitChoice) -> list[Cut]:
+    """What an input is cut into, one level after the other; mostly there is only one.
+
+    Spans become tuples of integers. Anything else than names, spans and functions is refused;
+    names are not checked yet.
+
+    >>> levels_of("words"), levels_of([(4, 9), (0, 3)]), levels_of("0-3,4-9")
+    (['words'], [((4, 9), (0, 3))], [((0, 3), (4, 9))])
+    >>> levels_of(["paragraphs", "words"]) == levels_of("paragraphs, words")
+    True
+    """
+    if units is None or callable(units):
+        return [units]
+    if isinstance(units, str):
+        return _read_levels(units)
+    try:
+        items: list[Any] = list(units)
+    except TypeError:
+        items = []
+    if items and all(isinstance(item, str) or callable(item) for item in items):
+        return [item.strip() if isinstance(item, str) else item for item in items]
+    return [read_spans(items, units)]
+
+
+def _read_levels(text: str) -> list[Cut]:
+    items = [item.strip() for item in text.split(",")]
+    found = [_SPAN.fullmatch(item) for item in items]
+    if not any(found):
+        return list(items)
+    spans = [[int(n) for n in one.groups() if n is not None] for one in found if one]
+    return [read_spans(spans if all(found) else [], text)]
+
+
+def read_spans(items: Any, given: object) -> tuple[tuple[int, ...], ...]:
+    """Spans as tuples of integers; what is none is refused, ``given`` is what the user gave."""
+    try:
+        spans = tuple(tuple(operator.index(number) for number in span) for span in items)
+    except TypeError:
+        spans = ()
+    if not spans or any(len(span) not in (2, 3) for span in spans):
+        expected = _EXPECTED.format(", ".join(UNIT_KINDS))
+        raise PisteError(f"units: expected {expected}, got {shorten(given)}.")
+    return spans
+
+
+def text_units(units: Cut) -> str | Spans | SpanFunction:
     """What a text is cut into: words, unless something else was chosen.
 
     >>> text_units(None)
     'words'
     """
-    kind: Any = "words" if units is None else units
-    chosen: UnitKind = kind
-    return chosen
+    return "words" if units is None else units

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -173,6 +173,84 @@ class AdditiveSurrogate:
         return {"kind": self.kind, "base": base, "score": self.score}
 
 
+@dataclass(frozen=True)
+class PolynomialSurrogate:
+    """A sum over sets of units T, each with a coefficient: F(S) = Σ_T c_T · g_T(S).
+
+    With ``basis="products"`` g_T(S) is 1 if all of T is kept, else 0 (Möbius coefficients). With
+    ``basis="signs"`` it is (−1)^|T∩S| (Fourier coefficients). The empty set is the constant. It
+    does not use the scores; :meth:`values` and :meth:`first_order` are scores made of it.
+
+    >>> pair = PolynomialSurrogate(((), (0,), (0, 1)), (1.0, 2.0, 4.0))
+    >>> pair.predict({}, np.array([[0, 0], [1, 0], [1, 1]])).tolist()
+    [1.0, 3.0, 7.0]
+    >>> pair.values(2).tolist(), pair.first_order(2).tolist()
+    ([4.0, 2.0], [2.0, 0.0])
+    """
+
+    terms: tuple[tuple[int, ...], ...]
+    coefficients: tuple[float, ...] | tuple[tuple[float, ...], ...]
+    """One number per term, or one per term and class."""
+    basis: Literal["products", "signs"] = "products"
+    kind = "polynomial"
+
+    def predict(self, scores: Scores, counts: Floats) -> Floats:
+        present = (np.asarray(counts) > 0).astype(np.float64)
+        shared = present @ self._members(present.shape[1]).T
+        if self.basis == "signs":
+            features = 1.0 - 2.0 * (shared % 2)
+        else:
+            features = (shared == self._sizes()).astype(np.float64)
+        return features @ np.asarray(self.coefficients, dtype=np.float64)
+
+    def values(self, units: int) -> Floats:
+        """Shapley values: products share their coefficient equally, signs −2 c_T if |T| is odd."""
+        return self._spread(self._members(units), self._sizes())
+
+    def first_order(self, units: int) -> Floats:
+        """Coefficients of single units; of signs −2 c_i, which is the Banzhaf value."""
+        members, sizes = self._members(units), self._sizes()
+        return self._spread(members * (sizes == 1)[:, None], sizes)
+
+    def interactions(self, scores: Scores) -> Floats:
+        coefficients = np.asarray(self.coefficients, dtype=np.float64)
+        if coefficients.ndim != 1:
+            raise PisteError("Interactions need one explained number: choose a single target.")
+        members, sizes = self._members(len(next(iter(scores.values())))), self._sizes()
+        # Shapley interaction of a product: 1 / (|T| − 1); of signs: ∫₀¹ 4 (1 − 2x)^(|T| − 2) dx.
+        each = 1.0 / np.maximum(sizes - 1, 1)
+        if self.basis == "signs":
+            each = 4 * each * (sizes % 2 == 0)
+        found: Floats = (members * (coefficients * each * (sizes > 1))[:, None]).T @ members
+        np.fill_diagonal(found, 0.0)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        coefficients = np.asarray(self.coefficients, dtype=np.float64).tolist()
+        terms = [list(term) for term in self.terms]
+        return {
+            "kind": self.kind,
+            "terms": terms,
+            "coefficients": coefficients,
+            "basis": self.basis,
+        }
+
+    def _sizes(self) -> Ints:
+        return np.array([len(term) for term in self.terms], dtype=np.int64)
+
+    def _members(self, units: int) -> Floats:
+        members = np.zeros((len(self.terms), units))
+        for row, term in zip(members, self.terms, strict=True):
+            row[list(term)] = 1.0
+        return members
+
+    def _spread(self, members: Floats, sizes: Ints) -> Floats:
+        each = 1.0 / np.maximum(sizes, 1)
+        if self.basis == "signs":
+            each = -2 * each * (sizes % 2)
+        return (members * each[:, None]).T @ np.asarray(self.coefficients, dtype=np.float64)
+
+
 def surrogate_from(data: Mapping[str, Any]) -> Surrogate:
     """The surrogate that :meth:`Surrogate.to_dict` described."""
     base: Any = data.get("base")
@@ -186,6 +264,12 @@ def surrogate_from(data: Mapping[str, Any]) -> Surrogate:
         return MeanSurrogate(data["weight"], base, link)
     if data["kind"] == "additive":
         return AdditiveSurrogate(base, data["score"])
+    if data["kind"] == "polynomial":
+        terms = tuple(tuple(map(int, term)) for term in data["terms"])
+        coefficients = tuple(
+            tuple(one) if isinstance(one, list) else one for one in data["coefficients"]
+        )
+        return PolynomialSurrogate(terms, coefficients, data["basis"])
     raise PisteError(f"A surrogate of the kind {data['kind']!r} is unknown to this version.")
 
 

@@ -37,6 +37,7 @@ class Target:
     ``margin``    logit_a − logit_b
     ``output``    one output of a multi-label model (its log-odds) or of a regression
     ``all``       all classes at once, centred: logit_c − mean(logits)
+    ``answer``    log-probability of tokens of an answer, less that of those in ``minus``
     ``function``  a function of yours
     ============  ==========================================================================
     """
@@ -46,6 +47,7 @@ class Target:
     indices: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
     function: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
+    minus: tuple[int, ...] = ()
 
     def __call__(self, logits: Floats) -> Floats:
         """Explained numbers, one per question (or questions × classes for ``all``).
@@ -63,6 +65,8 @@ class Target:
             return logits[:, self.indices[0]]
         if self.kind == "all":
             return logits - logits.mean(axis=1, keepdims=True)
+        if self.kind == "answer":
+            return logits[:, self.indices].sum(axis=1) - logits[:, self.minus].sum(axis=1)
         return self._by_function(logits)
 
     def of_tensor(self, logits: torch.Tensor) -> torch.Tensor:
@@ -77,6 +81,9 @@ class Target:
             return logits[:, self.indices[0]]
         if self.kind == "all":
             return logits - logits.mean(dim=1, keepdim=True)
+        if self.kind == "answer":
+            taken = logits[:, list(self.minus)].sum(dim=1)
+            return logits[:, list(self.indices)].sum(dim=1) - taken
         numbers = self.function(logits) if self.function else None
         if getattr(numbers, "grad_fn", None) is None:
             raise PisteError(

@@ -17,3 +17,10 @@ def check_count(name: str, value: object, least: int = 1) -> None:
     """Refuse what is not a whole number, or too small a one."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise PisteError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
+
+
+def check_seed(seed: object) -> None:
+    """Refuse what is no seed."""
+    whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
+    if not whole or int(seed) < 0:  # type: ignore[call-overload]  # it has an index
+        raise PisteError(f"seed: expected a whole number of at least 0, got {seed!r}.")

@@ -103,7 +103,7 @@ def check(
         Check(
             removed=tuple(sorted({int(unit) for unit in removed[row]})),
             answer=float(answers[row]),
-            label=first.output.labels[int(np.argmax(logits[row]))],
+            label=_label(first, logits[row]),
             probability=None if chances is None else float(np.max(chances[row])),
             expected=MappingProxyType(
                 {name: float(found[row]) for name, found in expected.items()}
@@ -111,6 +111,11 @@ def check(
         )
         for row in range(len(masks))
     ]
+
+
+def _label(e: Explanation, logits: Any) -> str:
+    """What the model says; an answer of a language model stays what it is."""
+    return e.output.label if e.answer is not None else e.output.labels[int(np.argmax(logits))]
 
 
 def _kept(removed: Sequence[int], n: int, can_be_empty: bool) -> Any:

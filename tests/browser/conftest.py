@@ -18,7 +18,7 @@ TEXT = (
     "The two actors are not bad at all, and the ending is wonderful, but the first half hour is "
     "slow and the jokes are awful."
 )
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 CHROMIUM = os.environ.get("PISTE_CHROMIUM") or shutil.which("chromium") or ""
 
 
@@ -63,7 +63,7 @@ def opened(browser: Browser) -> Iterator[Callable[..., Page]]:
         context = browser.new_context(**({"viewport": {"width": 1400, "height": 1000}} | options))
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(240_000)
         page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: (complaints.append("a dialog"), dialog.dismiss()))

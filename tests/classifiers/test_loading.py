@@ -12,7 +12,7 @@ import torch
 import piste
 from piste import PisteError, zoo
 from piste.classifiers.loading import CLASSIFIERS
-from piste.classifiers.text.length_limits import longest_sequence
+from piste.classifiers.text.tokenization import longest_sequence
 from tests.conftest import FAMILIES, TEXT, build
 
 
@@ -108,7 +108,7 @@ class Shouting:
 
 
 class ShoutingLoader:
-    def accepts(self, source: Any) -> bool:
+    def accepts(self, source: Any, how: Any) -> bool:
         return isinstance(source, Shouting)
 
     def load(self, source: Any, how: Any) -> Any:

@@ -27,6 +27,25 @@ def test_explain_writes_everything(monkeypatch, capsys, tmp_path: Path) -> None:
     assert image.read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize(
+    ("units", "expected"),
+    [
+        ("paragraphs", [REVIEW]),
+        ("sentences,words", None),
+        ("2-6, 20-29", ["slow", "wonderful"]),
+    ],
+)
+def test_units(monkeypatch, capsys, units: str, expected: list[str] | None) -> None:
+    code, out, _ = run(
+        monkeypatch, capsys, "explain", REVIEW, "--json", "--samples", 40, "--units", units
+    )
+    assert code == 0
+    found = [unit["text"] for unit in json.loads(out)["units"]]
+    if expected is None:
+        expected = [unit.text for unit in piste.load("piste:reviews").subject(REVIEW).units]
+    assert found == expected
+
+
 def test_json_is_the_stored_form(monkeypatch, capsys, tmp_path: Path) -> None:
     options = ("--samples", "100", "--seed", "3", "--units", "tokens", "--target", "negative")
     code, out, _ = run(monkeypatch, capsys, "explain", REVIEW, "--json", *options)
@@ -75,6 +94,10 @@ def test_standard_input_and_files(tmp_path: Path) -> None:
         (["explain", "good", "--target", "sideways"], "no class"),
         (["explain", "good", "--samples", "lots"], "whole number"),
         (["explain", "good", "--units", "letters"], "sentences"),
+        (["explain", "good", "--units", "0-9"], "units: expected spans (start, end) with 0"),
+        (["explain", "good", "--units", "0-2,words"], "units: expected one of words"),
+        (["explain", "good", "--units", "words,sentences"], "units: expected levels from coarse"),
+        (["explain", "good", "--units", ""], "units: expected one of words"),
         (["explain", "good", "--method", "magic"], "slalom"),
         (["explain", "good film " * 400], "truncate"),
         (["explain", "good", "--nothing"], "No such option"),

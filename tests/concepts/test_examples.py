@@ -10,8 +10,7 @@ import pytest
 
 from piste import PisteError
 from piste.concepts import draw, score, sentences, shipped
-from piste.concepts.drawn_images import HUES
-from piste.concepts.examples import CONTROLS, examples_of
+from piste.concepts.examples import CONTROLS, HUES, examples_of
 
 
 def size() -> tuple[int, int]:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from piste.concepts.vector_fitting import Draws
-from piste.concepts.vectors import RIDGE, Draw, Rows, fit
+from piste.concepts.vectors import RIDGE, Draw, Draws, Rows, fit
 
 
 def rows(examples: int, tokens: int, shift: float, seed: int) -> Rows:

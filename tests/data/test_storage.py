@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +158,11 @@ def test_infinite_errors_and_links_survive(tmp_path: Path) -> None:
     e.to_json(tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink()
     same(e, piste.read(tmp_path / "real.json"))
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+def test_named_parts_of_units_are_kept(bert: Any, suffix: str, tmp_path: Path) -> None:
+    e = piste.explain(bert, "A slow start", samples=20)
+    named = replace(e, units=(replace(e.units[0], part="title"), *e.units[1:]))
+    getattr(named, f"to_{suffix}")(tmp_path / f"e.{suffix}")
+    assert piste.read(tmp_path / f"e.{suffix}").units == named.units

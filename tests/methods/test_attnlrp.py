@@ -185,10 +185,10 @@ def test_activations_are_followed_however_they_are_given(wordpiece: Any) -> None
 def test_a_model_whose_answer_the_rules_change_is_refused(
     bert: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from piste.classifiers.introspection import relevance_rules
+    from piste.classifiers.introspection import relevance
 
-    broken = relevance_rules._instead(lambda x, *_, **__: 2 * x)
-    monkeypatch.setitem(relevance_rules._RULES, "layer_norm", broken)
+    broken = relevance._instead(lambda x, *_, **__: 2 * x)
+    monkeypatch.setitem(relevance._RULES, "layer_norm", broken)
     with pytest.raises(PisteError, match="change the answer of BertForSequenceClassification"):
         piste.explain(bert, TEXT, method="attnlrp")
 

@@ -34,6 +34,14 @@ def test_everything_kept_is_the_models_own_output(family: Family, units: Any) ->
     assert np.array_equal(subject.ask([subject.whole]), own_logits(model, tokenizer, TEXT))
 
 
+def test_binding_asks_the_model_nothing(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, model, tokenizer = family
+    classifier = piste.load(model, tokenizer)
+    monkeypatch.setattr(type(model), "__call__", None)  # would fail if called
+    assert len(classifier.subject(TEXT)) > 1
+    assert classifier.calibration.batches == 0
+
+
 def test_a_batch_of_one_equals_a_batch_of_many(family: Family) -> None:
     _, model, tokenizer = family
     subject = piste.load(model, tokenizer).subject(TEXT)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+from collections.abc import Iterable
 from dataclasses import fields
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,21 +21,39 @@ from piste.methods import METHODS, Method, make
 from tests.classifiers.images import loaded, photo
 from tests.conftest import TEXT
 
+# shapiq needs Python 3.11.
+THERE = {
+    name: one for name, one in METHODS.items() if one.extra != "interactions" or find_spec("shapiq")
+}
+SLOW = ("spex", "proxyspex")  # they search for seconds where others regress
+FITTED = ("lime", "linear", "contextcite", "clime")
+POLYNOMIAL = ("spex", "proxyspex", "faith_banzhaf", "ksii")
+
+
+def marked(names: Iterable[str]) -> list[Any]:
+    """Names as parameters, those of slow methods marked."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in names]
+
+
 # tests/vocabulary has what needs a table of words.
-EVERY = [name for name, method in METHODS.items() if method.needs != "a table"]
-BLACK_BOX = [name for name, method in METHODS.items() if method.needs == "answers"]
-ADDITIVE = [name for name in EVERY if name != "slalom"]
-EXACT = ["kernel_shap", "partition_shap", "permutation_shap", "linear", "occlusion"]
+_EVERY = [name for name, method in THERE.items() if method.needs != "a table"]
+EVERY = marked(_EVERY)
+BLACK_BOX = [name for name, method in THERE.items() if method.needs == "answers"]
+ADDITIVE = [name for name in _EVERY if name not in ("slalom", *POLYNOMIAL)]
+EXACT = ["kernel_shap", "partition_shap", "permutation_shap", "linear", "occlusion", "clime"]
+PAIRS = [name for name in ("faith_banzhaf", "ksii") if name in THERE]
 # Plain gradients point at a word, not always at the right one; attention knows no class.
 ATTENTION = ("attention", "attention_norms", "attention_rollout", "attention_flow", "grad_sam")
 BLIND = ("random", "centre", "zero", "gradient", "gradient_x_input", *ATTENTION)
-NOT_BLIND = [name for name in EVERY if name not in BLIND]
+NOT_BLIND = marked(name for name in _EVERY if name not in BLIND)
 REVIEW = "The start is awful, but the ending is wonderful and I heard the music."
 
 
 def few(name: str, samples: int = 120) -> dict[str, Any]:
     """Options for a quick run."""
     known = {field.name for field in fields(METHODS[name])}
+    # The shortest code of SPEX, and as many as there are pairs: fewer determine nothing.
+    samples = {"spex": 500, "faith_banzhaf": 300, "ksii": 300}.get(name, samples)
     small = {"samples": samples, "steps": 16, "copies": 4, "held_out": 10}
     return {option: value for option, value in small.items() if option in known}
 
@@ -67,7 +87,8 @@ def test_the_same_seed_gives_the_same_result_and_another_one_may_not(
     )
     for score in one.scores:
         assert np.array_equal(one.scores[score], same.scores[score])
-    draws = name in ("slalom", "lime", "kernel_shap", "permutation_shap", "linear", "smoothgrad")
+    regressions = ("slalom", "kernel_shap", "permutation_shap", "smoothgrad", *FITTED)
+    draws = name in (*regressions, *POLYNOMIAL)
     assert np.allclose(one.score(), other.score(), 1e-4) == (not draws and name != "random")
     assert one.method == name
     assert one.calls == same.calls > 0
@@ -104,13 +125,13 @@ def test_predictions_are_sums(name: str, given: tuple[Any, Any]) -> None:
     assert e.ranking == make(name, {}).score  # type: ignore[attr-defined]
     nothing = e.predict([])
     assert e.predict([2, 5]) == pytest.approx(nothing + scores[2] + scores[5])
-    if name not in ("lime", "linear"):  # those are fitted; all others add up to the answer
+    if name not in FITTED:  # those are fitted; all others add up to the answer
         assert e.predict(range(n)) == pytest.approx(e.output.value, abs=1e-4)
     assert not e.interactions().any()
     assert from_json(e.to_json()).predict([1]) == pytest.approx(e.predict([1]))
 
 
-@pytest.mark.parametrize("name", [*EXACT, "lime"])
+@pytest.mark.parametrize("name", [*EXACT, *PAIRS, "lime"])
 @pytest.mark.parametrize("classes", [1, 3])
 def test_a_sum_is_recovered(name: str, classes: int) -> None:
     rng = np.random.default_rng(0)
@@ -123,18 +144,20 @@ def test_a_sum_is_recovered(name: str, classes: int) -> None:
     target = "all" if classes > 1 else None
     e = piste.explain(total, text, method=name, target=target, **few(name, 400))
     truth = weights[:, 0] if classes == 1 else weights - weights.mean(axis=1, keepdims=True)
-    # lime's ridge shrinks its weights a little
-    np.testing.assert_allclose(e.scores["attribution"], truth, atol=1e-6 if name != "lime" else 0.1)
+    # lime's ridge shrinks its weights a little; shapiq weighs what must be exact by 10⁸
+    close = {"lime": 0.1, "ksii": 1e-5}.get(name, 1e-6)
+    np.testing.assert_allclose(e.scores["attribution"], truth, atol=close)
     if name != "lime":
         assert e.fidelity.r2 > 1 - 1e-9
         kept = [3, 4, 11]
         expected = weights[kept].sum(axis=0) + 0.5
         expected = expected[0] if classes == 1 else expected - expected.mean()
-        np.testing.assert_allclose(e.predict(kept), expected, atol=1e-6)
+        np.testing.assert_allclose(e.predict(kept), expected, atol=close)
 
 
 def test_the_budget_is_kept(reviews: Any) -> None:
-    for name in ("lime", "kernel_shap", "partition_shap", "permutation_shap", "linear", "slalom"):
+    names = ["lime", "kernel_shap", "partition_shap", "permutation_shap", "linear", "slalom"]
+    for name in [*names, "contextcite", *PAIRS]:
         e = piste.explain(reviews, REVIEW, method=name, samples=200)
         least = 150 if name == "permutation_shap" else 170  # it only takes whole walks
         assert least <= e.calls <= 200, (name, e.calls)
@@ -149,7 +172,7 @@ def test_hardly_any_units(name: str, text: str, reviews: Any, reviews_gpt: Any) 
         assert np.isfinite(e.predict([0]))
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in BLACK_BOX])
+@pytest.mark.parametrize("name", [name for name in _EVERY if name not in BLACK_BOX])
 def test_a_black_box_can_not_be_looked_into(name: str) -> None:
     with pytest.raises(PisteError, match="only gives answers"):
         piste.explain(lambda texts: [len(text) for text in texts], "one two", method=name)

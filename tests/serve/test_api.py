@@ -24,7 +24,7 @@ from piste.data import storage
 from piste.explanation import Explanation
 from piste.methods import METHODS
 from piste.serve import Limits, create_app
-from piste.serve.available_methods import PAPER
+from piste.serve.model_host import PAPER
 from piste.zoo.clothes import draw_clothes
 from tests.serve.asking import TIMEOUT, ended, events, explained, wait_for
 
@@ -254,6 +254,8 @@ def test_cancelling(client):
         ({"text": TEXT, "methods": ["centre"]}, 422, "no method"),
         ({"text": TEXT, "units": "letters"}, 422, "units: expected"),
         ({"text": TEXT, "units": "grid:4"}, 422, "units: expected"),
+        ({"text": TEXT, "units": "words,sentences"}, 422, "units: expected"),
+        ({"text": TEXT, "units": "0-3,words"}, 422, "units: expected"),
         ({"text": TEXT, "target": "nothing"}, 422, "nothing"),
         ({"text": TEXT, "target": "positive vs positive"}, 422, "two different"),
         ({"text": TEXT, "samples": 9}, 422, "samples"),

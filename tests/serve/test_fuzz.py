@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 import piste
 from piste.serve import Limits, create_app
-from piste.serve.http_errors import INTERNAL_ERROR
+from piste.serve.request_limits import INTERNAL_ERROR
 from tests.serve.asking import events, explained
 
 schemathesis = pytest.importorskip("schemathesis")

@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from piste.errors import PisteError
-from piste.serve.http_errors import INTERNAL_ERROR, BusyError, MissingError, NotReadyError
 from piste.serve.jobs import Job, Jobs
-from piste.serve.request_limits import Limits
+from piste.serve.request_limits import (
+    INTERNAL_ERROR,
+    BusyError,
+    Limits,
+    MissingError,
+    NotReadyError,
+)
 from tests.serve.asking import TIMEOUT, wait_for
 
 Made = Callable[..., Jobs[str]]

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 import piste
-from piste.serve import create_app, http_server, serve
+from piste.serve import create_app, launcher, serve
 from piste.serve.launcher import _listen, check_place
 from tests.serve.asking import TIMEOUT
 
@@ -132,11 +132,11 @@ def test_a_real_server_answers_and_ends_when_it_is_told_to():
 @pytest.mark.slow
 def test_requests_that_never_arrive_are_given_up(monkeypatch):
     """Connections that send half a request, or none, don't keep others out for ever."""
-    monkeypatch.setattr(http_server, "ARRIVAL_SECONDS", 0.3)
+    monkeypatch.setattr(launcher, "ARRIVAL_SECONDS", 0.3)
     loud = piste.load(lambda texts: [float(len(text)) for text in texts], name="loud")
     listening = _listen("127.0.0.1", 0)
     place = listening.getsockname()
-    running = http_server.Server(create_app([loud]))
+    running = launcher.Server(create_app([loud]))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     silent, half, slow, well = (socket.create_connection(place, TIMEOUT) for _ in range(4))

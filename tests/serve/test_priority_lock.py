@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from piste.serve.http_errors import BusyError
 from piste.serve.priority_lock import PriorityLock
+from piste.serve.request_limits import BusyError
 from tests.serve.asking import TIMEOUT, wait_for
 
 

@@ -282,6 +282,22 @@ def test_an_unfinished_evaluation_is_shown(base: Path, tmp_path: Path) -> None:
         assert opened.about == f"2 methods on {len(kept) // 2} examples"
 
 
+def test_a_result_is_read_again_when_its_file_has_changed(base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base / "measured", tmp_path / "run")
+    file = tmp_path / "run" / "rows.jsonl"
+    rows = file.read_text(encoding="utf-8").splitlines(True)
+    file.write_text("".join(rows[:2]), encoding="utf-8")
+    [opened] = open_results([tmp_path / "run"])
+    assert opened.about == "2 methods on 1 examples"
+    before = opened.answer
+    assert opened.answer is before, "made once as long as nothing changes"
+    file.write_text("".join(rows), encoding="utf-8")
+    assert opened.about == "2 methods on 2 examples"
+    assert opened.answer != before
+    (tmp_path / "run" / "run.json").write_text("{", encoding="utf-8")
+    assert opened.about == "2 methods on 2 examples", "what can't be read leaves all as it was"
+
+
 @pytest.mark.parametrize("path", VIEWS)
 def test_nothing_in_a_view_is_markup_of_a_text(client: TestClient, path: str) -> None:
     answer = client.get(f"/api/results/{path}")

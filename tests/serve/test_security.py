@@ -12,9 +12,8 @@ from fastapi.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from piste.serve import create_app
-from piste.serve.http_errors import INTERNAL_ERROR
 from piste.serve.launcher import LOOPBACK
-from piste.serve.request_limits import Limits
+from piste.serve.request_limits import INTERNAL_ERROR, Limits
 from piste.serve.security import COOKIE, HEADERS, SecurityMiddleware
 
 TOKEN = "abcdefghijkl123"

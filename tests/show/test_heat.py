@@ -5,7 +5,7 @@ import pytest
 
 from piste.errors import PisteError
 from piste.show import colours, heat_colours
-from piste.show.outlines import outlines, svg_path
+from piste.show.heat_colours import outlines, svg_path
 from tests.show.conftest import explanation
 from tests.show.images import explained_image, grid, shards
 

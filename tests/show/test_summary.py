@@ -16,7 +16,7 @@ from piste.explanation import Explanation, Fidelity, Output
 from piste.show import score_terms, wording
 from piste.show.figures import explanation_figure
 from piste.show.html import explanation_html
-from piste.show.score_columns import columns
+from piste.show.score_terms import columns
 from piste.surrogates import AdditiveSurrogate, MeanSurrogate, Mixing
 from piste.target import Target
 from tests.show.conftest import REVIEW, explanation

@@ -9,7 +9,7 @@ from rich.console import Console
 from piste.explanation import Explanation, Fidelity
 from piste.show import wording
 from piste.show.terminal import explanation_text
-from piste.show.text_pieces import texts
+from piste.show.wording import texts
 
 
 def printed(e: Explanation, width: int = 100, colours: str | None = None) -> str:
@@ -58,7 +58,7 @@ def test_a_text_cannot_steer_the_terminal(make):
 def test_other_methods_pairs_classes_and_unknown_errors(additive, pair, classwise, unsure):
     assert "attribution" in printed(additive)
     assert "importance" not in printed(additive).lower()
-    assert "text 2" in printed(pair)
+    assert "Text 2" in printed(pair)
     assert "scores shown for class 3" in printed(classwise)
     assert "Not measured" in printed(unsure)
     assert "±" not in printed(unsure)

@@ -24,7 +24,8 @@ PAGES = {
 """Pages of the repository's root and where they stand on the site."""
 
 CHAPTERS = {
-    "Using Piste": "explaining classifiers images attention concepts corpus page gallery",
+    "Using Piste": "explaining units classifiers images attention concepts corpus page gallery",
+    "Language models": "language-models context served",
     "Background": "slalom methods fidelity evaluation defaults performance reproduction",
     "Results": "results/README results/panel results/eggen results/concepts results/images",
     "Extending": "extending contributing architecture changelog",

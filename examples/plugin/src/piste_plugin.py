@@ -99,7 +99,7 @@ class KeywordLoader:
     subclass of ``piste.Classifier`` instead.
     """
 
-    def accepts(self, source: Any) -> bool:
+    def accepts(self, source: Any, how: Any) -> bool:
         """Whether this loader knows the source; it must be quick and change nothing."""
         return isinstance(source, PluginSource)
 

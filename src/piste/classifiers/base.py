@@ -1,7 +1,8 @@
-"""What all classifiers share: subjects that are asked by the engine, and checks of inputs."""
+"""What classifiers share: subjects asked by the engine, checks of inputs, heads and logits."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,33 +14,42 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from piste.engine import Engine
 from piste.errors import PisteError, shorten
 from piste.subject import Sequence1D, Subject
+from piste.target import OutputKind
 from piste.types import Floats
+
+_COUNTED = threading.local()
+"""The classifiers whose calibration is being counted in this thread."""
+_LOCK = threading.Lock()
 
 
 @contextmanager
 def counting_calibration(classifier: Any) -> Iterator[None]:
-    """Count the batches that go through a torch classifier's model meanwhile, and the time."""
-    calibration, kind = classifier.calibration, type(classifier.model)
-    depth = getattr(classifier, "_calibrating", 0)
-    classifier._calibrating = depth + 1
-    if depth:  # counted already
-        try:
-            yield
-        finally:
-            classifier._calibrating = depth
+    """Count the batches that this thread sends through a torch classifier's model, and the time.
+
+    The hook it sets sees all modules of the process, so this belongs around what tries out a model,
+    never around its questions.
+    """
+    counted: set[int] = _COUNTED.__dict__.setdefault("classifiers", set())
+    if id(classifier) in counted:  # by an outer one
+        yield
         return
+    kind, thread, batches = type(classifier.model), threading.get_ident(), 0
 
     def count(module: torch.nn.Module, given: Any) -> None:
-        calibration.batches += isinstance(module, kind)
+        nonlocal batches
+        batches += isinstance(module, kind) and threading.get_ident() == thread
 
+    counted.add(id(classifier))
     handle = register_module_forward_pre_hook(count)
     begun = time.perf_counter()
     try:
         yield
     finally:
         handle.remove()
-        classifier._calibrating = depth
-        calibration.seconds += time.perf_counter() - begun
+        counted.discard(id(classifier))
+        with _LOCK:
+            classifier.calibration.batches += batches
+            classifier.calibration.seconds += time.perf_counter() - begun
 
 
 class EngineSubject(Subject):
@@ -74,3 +84,31 @@ def check_text(input: object) -> tuple[str, ...]:
     if not any(text.strip() for text in texts):
         raise PisteError("The text is empty: there is nothing to explain, give at least one word.")
     return texts
+
+
+_KINDS: dict[str | None, OutputKind] = {
+    "regression": "regression",
+    "multi_label_classification": "labels",
+    "single_label_classification": "classes",
+}
+
+
+def read_head(config: Any) -> tuple[tuple[str, ...], OutputKind]:
+    """Names of the outputs, and how they are read."""
+    count = int(config.num_labels)
+    named = dict(getattr(config, "id2label", None) or {})
+    labels = tuple(str(named.get(k, named.get(str(k), k))) for k in range(count))
+    stated = getattr(config, "problem_type", None)
+    return labels, _KINDS.get(stated, "regression" if count == 1 else "classes")
+
+
+def check_logits(logits: Any, rows: int, model: Any, inputs: str = "text") -> torch.Tensor:
+    """One row of logits per input, or a clear refusal."""
+    if not isinstance(logits, torch.Tensor) or logits.ndim != 2 or len(logits) != rows:
+        shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else shorten(logits)
+        kind = "Sequence" if inputs == "text" else "Image"
+        raise PisteError(
+            f"Expected one row of logits per {inputs} from {type(model).__name__}, got {shape} for "
+            f"{rows} {inputs}s: load the model with AutoModelFor{kind}Classification."
+        )
+    return logits

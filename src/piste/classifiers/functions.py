@@ -15,7 +15,7 @@ from piste.errors import PisteError, shorten
 class Function:
     """Anything that can be called."""
 
-    def accepts(self, source: Any) -> bool:
+    def accepts(self, source: Any, how: Loading) -> bool:
         return callable(source)
 
     def load(self, source: Any, how: Loading) -> Classifier:
@@ -25,7 +25,7 @@ class Function:
                 "Face model can be run by another runtime."
             )
         outputs: Any = None if how.outputs == "auto" else how.outputs
-        function = self._made(source, how, OutputReader(outputs, how.kind, how.labels))
+        function = self._made(source, how, OutputReader(outputs, how.kind, how.label_names()))
         function.version = how.version
         return function
 

@@ -21,7 +21,7 @@ from piste.errors import PisteError, shorten
 class NamedModel:
     """A bundled name, a folder, or a hub id."""
 
-    def accepts(self, source: Any) -> bool:
+    def accepts(self, source: Any, how: Loading) -> bool:
         return isinstance(source, (str, Path))
 
     def load(self, source: Any, how: Loading) -> Classifier:
@@ -31,7 +31,7 @@ class NamedModel:
 class Pipeline:
     """A transformers pipeline of text or image classification."""
 
-    def accepts(self, source: Any) -> bool:
+    def accepts(self, source: Any, how: Loading) -> bool:
         parts = ("model", "tokenizer", "preprocess", "forward")
         return all(hasattr(source, name) for name in parts)
 
@@ -44,7 +44,7 @@ class Pipeline:
 class ModelInMemory:
     """A model that is loaded already."""
 
-    def accepts(self, source: Any) -> bool:
+    def accepts(self, source: Any, how: Loading) -> bool:
         return isinstance(source, torch.nn.Module) and hasattr(source, "config")
 
     def load(self, source: Any, how: Loading) -> Classifier:
@@ -59,13 +59,14 @@ def _relabelled(classifier: TextClassifier | ImageClassifier, how: Loading) -> C
     """With the kind and labels that were given."""
     if how.kind is not None:
         classifier.kind = how.kind
-    if how.labels is not None:
-        if len(how.labels) != len(classifier.labels):
+    labels = how.label_names()
+    if labels is not None:
+        if len(labels) != len(classifier.labels):
             raise PisteError(
                 f"labels: expected {len(classifier.labels)}, one per output of the model, got "
-                f"{len(how.labels)}."
+                f"{len(labels)}."
             )
-        classifier.labels = tuple(how.labels)
+        classifier.labels = tuple(labels)
     return classifier
 
 
@@ -81,7 +82,7 @@ def _from_name(
     if not folder.exists() and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise PisteError(f"The folder {source!r} does not exist: check the path.")
     place = str(folder) if folder.exists() else source
-    chosen = _device(device)
+    chosen = device_of(device)
     # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own type is right.
     dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
@@ -179,7 +180,8 @@ def _classifier(
     return ImageClassifier(model, reader, name=options["name"])
 
 
-def _device(device: str) -> torch.device:
+def device_of(device: str) -> torch.device:
+    """The device by its name, or a refusal; "auto" is a card if there is one."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from piste.classifier import Classifier
-from piste.classifiers.backends.base import check_name
+from piste.classifiers.backends.runtime import check_name
 from piste.classifiers.outputs import READINGS
+from piste.classifiers.prompted.labels import LabelChoice
+from piste.classifiers.prompted.prompt import Prompt, Template, Values
 from piste.errors import PisteError, shorten
 from piste.registry import Registry
 from piste.target import OUTPUT_KINDS, OutputKind
-from piste.validation import choose
+from piste.validation import check_count, choose
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,10 +30,20 @@ class LoadOptions(TypedDict, total=False):
     tolerance: float | None
     outputs: str
     kind: OutputKind | None
-    labels: Sequence[str] | None
+    labels: LabelChoice | None
     name: str | None
     version: str | None
     inputs: str
+    prompt: Template | None
+    examples: Sequence[tuple[Values, str]]
+    pinned: Sequence[str]
+    free: Sequence[str]
+    content_free: str | None
+    model: str | None
+    max_requests: int | None
+    max_tokens: int | None
+    concurrency: int
+    timeout: float
 
 
 @dataclass(frozen=True)
@@ -45,10 +57,20 @@ class Loading:
     tolerance: float | None = None
     outputs: str = "auto"
     kind: OutputKind | None = None
-    labels: Sequence[str] | None = None
+    labels: LabelChoice | None = None
     name: str | None = None
     version: str | None = None
     inputs: str = "texts"
+    prompt: Template | None = None
+    examples: Sequence[tuple[Values, str]] = ()
+    pinned: Sequence[str] = ()
+    free: Sequence[str] = ()
+    content_free: str | None = None
+    model: str | None = None
+    max_requests: int | None = None
+    max_tokens: int | None = None
+    concurrency: int = 8
+    timeout: float = 60.0
 
     def __post_init__(self) -> None:
         choose("inputs", self.inputs, _INPUTS)
@@ -58,13 +80,34 @@ class Loading:
         check_name(self.runtime)
         if self.tolerance is not None and not self.tolerance >= 0:
             raise PisteError(f"tolerance: expected a number of at least 0, got {self.tolerance!r}.")
+        check_count("concurrency", self.concurrency)
+        for name in ("max_requests", "max_tokens"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        if not isinstance(self.timeout, (int, float)) or not self.timeout > 0:
+            raise PisteError(f"timeout: expected seconds above 0, got {self.timeout!r}.")
+
+    def label_names(self) -> Sequence[str] | None:
+        """Labels of a model that has outputs of its own, which have no wordings."""
+        if isinstance(self.labels, Mapping):
+            raise PisteError(
+                "labels: expected a list of names, got names with wordings, which are for a "
+                "language model with a prompt."
+            )
+        return self.labels
+
+    def filled_prompt(self) -> Prompt | None:
+        """The prompt with what belongs to it, checked; None if there is none."""
+        if self.prompt is None:
+            return None
+        return Prompt(self.prompt, self.examples, self.pinned, self.free)
 
 
 class Loader(Protocol):
     """Makes classifiers of one kind of source."""
 
-    def accepts(self, source: Any) -> bool:
-        """Whether this is such a source."""
+    def accepts(self, source: Any, how: Loading) -> bool:
+        """Whether this is such a source; ``how`` it is to be loaded may tell."""
 
     def load(self, source: Any, how: Loading) -> Classifier:
         """The classifier."""
@@ -74,6 +117,8 @@ CLASSIFIERS: Registry[type[Loader]] = Registry(
     "classifier",
     "piste.classifiers",
     {
+        "served": "piste.classifiers.served.classifier:Server",
+        "language_model": "piste.classifiers.prompted.language_models:LanguageModelSource",
         "named_model": "piste.classifiers.hugging_face:NamedModel",
         "pipeline": "piste.classifiers.hugging_face:Pipeline",
         "model": "piste.classifiers.hugging_face:ModelInMemory",
@@ -101,6 +146,20 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
     and refused if they differ by more than ``tolerance`` of the answers' spread (None: 1 % for
     float32, 10 % for less).
 
+    A causal language model (a folder, a hub id, a ``.gguf`` file, or a model with its tokenizer)
+    becomes a classifier by a ``prompt`` with a place for the input, "Review: {text} Sentiment:",
+    or messages of a chat, and ``labels``: names, or names with one or several wordings each. Its
+    answer is the labels' log-probabilities. ``examples`` are pairs of an input and its label, shown
+    before it; ``pinned`` names parts that are never removed, ``free`` parts that are removed though
+    they usually are not ("system", "examples"); ``content_free`` is a text without content whose
+    answer is subtracted. Without labels it is a model that answers freely: see
+    :func:`piste.explain`.
+
+    The URL of an OpenAI-compatible server, with a ``prompt`` and ``labels``, is a language model
+    that chooses a label; ``model`` is its name there. No more than ``max_requests`` requests and
+    ``max_tokens`` tokens are used, ``concurrency`` requests at a time, and each is waited for
+    ``timeout`` seconds. A key is read from the environment (``PISTE_API_KEY``).
+
     >>> import piste
     >>> piste.load("piste:reviews").name
     'piste:reviews'
@@ -117,7 +176,7 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
     how = Loading(tokenizer, **options)
     for name in CLASSIFIERS.added_first():
         loader = CLASSIFIERS[name]()
-        if loader.accepts(source):
+        if loader.accepts(source, how):
             return loader.load(source, how)
     raise PisteError(
         f"Expected a name, a folder, a model or a function, got {shorten(source)} of type "

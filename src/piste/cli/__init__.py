@@ -9,17 +9,7 @@ from typing import Annotated
 
 import typer
 
-from piste.cli import (
-    concepts,
-    corpus,
-    demo,
-    evaluate,
-    explain,
-    query,
-    serve,
-    vocabulary,
-    words,
-)
+from piste.cli import concepts, corpus, demo, evaluate, explain, serve, words
 from piste.cli.common import err, out
 from piste.errors import PisteError
 
@@ -36,10 +26,10 @@ for command in (
     evaluate.evaluate,
     concepts.concepts,
     corpus.corpus,
-    query.query,
+    corpus.query,
     words.words,
     words.diff,
-    vocabulary.vocabulary,
+    words.vocabulary,
     serve.serve,
     demo.demo,
     demo.models,

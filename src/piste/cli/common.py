@@ -1,20 +1,26 @@
-"""What the commands share: consoles, options, and how options are read and files written."""
+"""What the commands share: consoles, options, inputs, and how files are written."""
 
 from __future__ import annotations
 
-import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
 
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.options import HELP
+
+if TYPE_CHECKING:
+    from piste.classifiers import Classifier
+    from piste.subject import Input
+
 
 out = Console()
 err = Console(stderr=True)
@@ -26,7 +32,14 @@ Text = Annotated[
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Read the text here.")]
 Image = Annotated[Path | None, typer.Option("--image", "-i", help="Read the image here.")]
 Pair = Annotated[str | None, typer.Option(help="The second text, for models that read pairs.")]
-Model = Annotated[str, typer.Option("--model", "-m", help="A bundled name, a folder or a hub id.")]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        "-m",
+        help="A bundled name, a folder, a hub id, or a server's URL, as http://127.0.0.1:8080/v1.",
+    ),
+]
 Units = Annotated[str | None, typer.Option(help=HELP["units"])]
 Target = Annotated[str | None, typer.Option(help=HELP["target"])]
 Samples = Annotated[str | None, typer.Option(help=HELP["samples"])]
@@ -54,35 +67,127 @@ Out = Annotated[
 ]
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters are dataclasses of options; every field becomes an option.
+@dataclass(frozen=True)
+class PromptOptions:
+    """A language model as a classifier: its prompt and labels, and its server, if it has one."""
 
-    Options come in the order of the groups and of their fields, with the fields' defaults.
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="For a language model: a text with fields in braces, as 'Review: {text} "
+            "Sentiment:', a file with one, or a .json file with messages of a chat."
+        ),
+    ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="For a language model: what it chooses from, as positive,negative, or JSON "
+            'with wordings, as {"positive": ["good", "great"], "negative": ["bad"]}.'
+        ),
+    ] = None
+    served_model: Annotated[
+        str | None, typer.Option(help="The model's name on the server that --model names.")
+    ] = None
+    max_requests: Annotated[
+        int | None, typer.Option(help="Send a server no more requests than this.")
+    ] = None
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Use no more tokens of a server than this.")
+    ] = None
+    concurrency: Annotated[
+        int | None, typer.Option(help="Requests to a server at a time; default: 8.")
+    ] = None
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds to wait for a server; default: 60.")
+    ] = None
+
+    def loading(self) -> dict[str, Any]:
+        """What was given, as :func:`piste.load` takes it."""
+        given = {
+            "prompt": None if self.prompt is None else read_prompt(self.prompt),
+            "labels": None if self.labels is None else read_label_option(self.labels),
+            "model": self.served_model,
+            "max_requests": self.max_requests,
+            "max_tokens": self.max_tokens,
+            "concurrency": self.concurrency,
+            "timeout": self.timeout,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+NO_PROMPT = PromptOptions()
+
+
+def read_prompt(given: str) -> Any:
+    """A prompt from a file or as it stands; JSON is a list of messages."""
+    text = given
+    try:
+        path = Path(given).expanduser()
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        pass  # a long text is no name of a file
+    if not text.lstrip().startswith("["):
+        return text.removesuffix("\n") if text is not given else text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise PisteError(
+            f"--prompt: expected a text or JSON with messages, got {shorten(text)} ({problem})."
+        ) from problem
+
+
+def read_label_option(given: str) -> Any:
+    """Names with commas, or JSON.
+
+    >>> read_label_option("good, bad"), read_label_option('{"good": ["great"], "bad": "bad"}')
+    (['good', 'bad'], {'good': ['great'], 'bad': 'bad'})
     """
-    groups = get_type_hints(command)
-    groups.pop("return", None)
-    options: dict[str, inspect.Parameter] = {}
-    for group in groups.values():
+    if not given.lstrip().startswith(("{", "[")):
+        return [name.strip() for name in given.split(",")]
+    try:
+        return json.loads(given)
+    except json.JSONDecodeError as problem:
+        raise PisteError(
+            f"--labels: expected names with commas or JSON, got {shorten(given)} ({problem})."
+        ) from problem
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command some of whose parameters are dataclasses of options; each field is an option.
+
+    Options come in the order of the parameters and of their fields, with the fields' defaults; one
+    without a default must be given.
+    """
+    groups: dict[str, Any] = {}
+    options: dict[str, Parameter] = {}
+    hints = get_type_hints(command, include_extras=True)
+    for name, parameter in signature(command).parameters.items():
+        group = hints[name]
+        if not is_dataclass(group):
+            options[name] = parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=group)
+            continue
+        groups[name] = group
         types = get_type_hints(group, include_extras=True)
         for one in fields(group):
-            options[one.name] = inspect.Parameter(
+            options[one.name] = Parameter(
                 one.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=one.default,
+                Parameter.KEYWORD_ONLY,
+                default=Parameter.empty if one.default is MISSING else one.default,
                 annotation=types[one.name],
             )
 
     @wraps(command)
     def run(**given: Any) -> None:
-        command(
-            **{
-                name: group(**{one.name: given[one.name] for one in fields(group)})
-                for name, group in groups.items()
-            }
-        )
+        grouped = {
+            name: group(**{one.name: given.pop(one.name) for one in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **grouped)
 
-    run.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]  # as the inspect module reads it
+    run.__signature__ = Signature(list(options.values()))  # type: ignore[attr-defined]  # as the inspect module reads it
     run.__annotations__ = {name: one.annotation for name, one in options.items()}
+    del run.__wrapped__  # or its parameters would be read as well
     return run
 
 
@@ -99,7 +204,7 @@ def start() -> Any:
 
 def names(text: str | None) -> list[str] | None:
     """Names with commas between them, or None."""
-    from piste.evaluation.option_syntax import split_names
+    from piste.options import split_names
 
     return None if text is None else split_names(text)
 
@@ -166,3 +271,107 @@ def write_outs(outs: Sequence[Path], result: Any) -> None:
 
 def _say(path: Path) -> None:
     err.print(f"written: {path}", highlight=False)
+
+
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+"""Suffixes by which an argument is known as an image's path."""
+
+
+@dataclass(frozen=True)
+class InputArguments:
+    """What the command line gave; exactly one of the first three, checked before any work."""
+
+    text: str | None
+    file: Path | None
+    image: Path | None
+    pair: str | None
+
+    def __post_init__(self) -> None:
+        if sum(one is not None for one in (self.text, self.file, self.image)) != 1:
+            raise PisteError(
+                "Give either a text, the path of an image, - for standard input, --file or "
+                "--image with a path."
+            )
+        for path in (self.file, self.image, self._named):
+            if path is not None and not _is_file(path):
+                raise PisteError(f"There is no file {str(path)!r}.")
+
+    @property
+    def _named(self) -> Path | None:
+        """The argument as an image's path, if it is one; a sentence may end in .png, too."""
+        if self.text is None or Path(self.text).suffix.lower() not in IMAGES:
+            return None
+        path = Path(self.text).expanduser()
+        return path if _is_file(path) or len(self.text.split()) == 1 else None
+
+    def read(self, classifier: Classifier) -> Input:
+        """The input in the form the classifier reads, or a refusal that says what it reads."""
+        if classifier.reads == "images":
+            return self._image(classifier.name)
+        image = self.image or self._named
+        if image is not None:
+            raise PisteError(
+                f"Expected a text for {classifier.name!r}, got the image {str(image)!r}: give "
+                "--model a model that reads images."
+            )
+        text = _text(self.text, self.file)
+        if self.pair is None and hasattr(classifier, "prompt"):
+            return _values(text, classifier.prompt)
+        return text if self.pair is None else (text, self.pair)
+
+    def _image(self, name: str) -> Input:
+        from piste.image import ImageInput
+
+        if self.pair is not None:
+            raise PisteError(f"{name!r} reads images one by one: leave --pair out.")
+        if self.text == "-":
+            return ImageInput.of(sys.stdin.buffer.read())
+        path = self.image or self.file or Path(self.text or "").expanduser()
+        if not _is_file(path):
+            raise PisteError(
+                f"Expected an image for {name!r}, got {shorten(self.text)}, which is no file: give "
+                "the path of an image, or --model a model that reads texts."
+            )
+        return ImageInput.of(path)
+
+
+def _values(text: str, prompt: Any) -> Any:
+    """An input of a language model: JSON for a prompt with several fields, or for messages."""
+    fields = prompt.fields if prompt is not None else ()
+    looks = text.lstrip()[:1]
+    if not (len(fields) > 1 and looks == "{") and not (prompt is None and looks == "["):
+        return text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as problem:
+        wanted = f"a value for each field ({', '.join(fields)})" if fields else "messages"
+        raise PisteError(
+            f"Expected JSON with {wanted}, got {shorten(text)} ({problem})."
+        ) from problem
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a long text is no name of a file
+        return False
+
+
+def _text(text: str | None, file: Path | None) -> str:
+    """The text from the argument, standard input or a file."""
+    try:
+        if file is not None:
+            content = file.read_bytes()
+        elif text == "-":
+            content = sys.stdin.buffer.read()
+        else:
+            return text or ""
+        return content.decode("utf-8").strip("\ufeff\r\n")
+    except UnicodeDecodeError as problem:
+        source = repr(str(file)) if file else "standard input"
+        raise PisteError(
+            f"{source} is not UTF-8 text (byte {problem.start}): convert it first, for example "
+            "with `iconv -f latin1 -t utf-8`."
+        ) from problem
+    except OSError as problem:
+        raise PisteError(f"{str(file)!r} could not be read: {problem.strerror}.") from problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,98 +17,110 @@ from piste.errors import PisteError
 _ENDINGS = (".json", ".html", ".md", ".png", ".svg", ".pdf")
 
 
-def concepts(
+@dataclass(frozen=True)
+class ClassOptions:
+    """The class, the examples of it, and where they come from."""
+
     data: Annotated[
         Path | None,
         typer.Option(
             "--data", "-d", help="Examples of the class: a file of texts, a folder of images."
         ),
-    ] = None,
+    ] = None
     target: Annotated[
         list[str] | None, typer.Option("--target", "-t", help="A class; more than one if need be.")
-    ] = None,
+    ] = None
+    examples: Annotated[
+        int, typer.Option("--examples", "-n", help="How many examples of the class at most.")
+    ] = 200
+    text_column: common.TextColumn = "text"
+    label_column: common.LabelColumn = "label"
+    split: common.Split = None
+
+
+@dataclass(frozen=True)
+class ConceptOptions:
+    """The concepts, and how they are tested."""
+
     concept: Annotated[
         list[str] | None,
         typer.Option(
             "--concept", "-c", help="name=FILE or name=FOLDER, or the name of a shipped one."
         ),
-    ] = None,
-    model: common.Model = "piste:reviews",
+    ] = None
+    model: common.Model = "piste:reviews"
     negatives: Annotated[
         str | None,
         typer.Option(help="What concepts are told from (FILE, FOLDER, shipped): else each other."),
-    ] = None,
+    ] = None
     layers: Annotated[
         str | None, typer.Option(help="Numbers with commas, 0 for the embeddings. Default: six.")
-    ] = None,
-    repeats: Annotated[int, typer.Option(help="Vectors fitted to every concept.")] = 50,
-    examples: Annotated[
-        int, typer.Option("--examples", "-n", help="How many examples of the class at most.")
-    ] = 200,
-    number: Annotated[str, typer.Option(help="What is to change: log-odds or logit.")] = (
-        "log-odds"
-    ),
-    correction: Annotated[str, typer.Option(help="For many tests: holm or bh.")] = "holm",
+    ] = None
+    repeats: Annotated[int, typer.Option(help="Vectors fitted to every concept.")] = 50
+    number: Annotated[str, typer.Option(help="What is to change: log-odds or logit.")] = "log-odds"
+    correction: Annotated[str, typer.Option(help="For many tests: holm or bh.")] = "holm"
+    seed: common.Seed = 0
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is shown and written."""
+
     show: Annotated[
         str | None, typer.Option(help="Also show where the concepts are in this text or image.")
-    ] = None,
+    ] = None
     out: Annotated[
         list[Path] | None,
         typer.Option("--out", "-o", help="Write the report: .json, .html, .md, .png, .svg, .pdf."),
-    ] = None,
-    text_column: common.TextColumn = "text",
-    label_column: common.LabelColumn = "label",
-    split: common.Split = None,
-    seed: common.Seed = 0,
+    ] = None
     listed: Annotated[
         bool, typer.Option("--list", help="List the concepts that are shipped, and stop.")
-    ] = False,
-    as_json: common.AsJson = False,
-) -> None:
+    ] = False
+    as_json: common.AsJson = False
+
+
+@common.with_options
+def concepts(source: ClassOptions, tested: ConceptOptions, output: ReportOptions) -> None:
     """Measure which concepts a class reacts to, layer by layer, against random sets."""
-    if listed:
-        _list(as_json)
+    if output.listed:
+        _list(output.as_json)
         return
-    if data is None or not target or not concept:
+    if source.data is None or not source.target or not tested.concept:
         raise PisteError(
             "Expected examples of a class, the class and at least one concept: give --data, "
             "--target and --concept (--list shows the shipped ones)."
         )
-    for path in out or []:
+    for path in output.out or []:
         if path.suffix.lower() not in _ENDINGS:
             raise PisteError(
                 f"A report can't be written to {str(path)!r}: use {', '.join(_ENDINGS)}."
             )
-    classifier = common.start().load(model)
+    classifier = common.start().load(tested.model)
     from piste.concepts import score
 
-    chosen: Any = _examples(
-        classifier, data, target, examples, text_column, label_column, split, seed
-    )
-    how: Any = {"number": number, "correction": correction}
+    chosen: Any = _examples(classifier, source, source.data, source.target, tested.seed)
+    how: Any = {"number": tested.number, "correction": tested.correction}
     report = score(
         classifier,
         chosen,
-        _named(concept),
-        negatives=negatives,
-        layers=_numbers(layers),
-        repeats=repeats,
-        seed=seed,
+        _named(tested.concept),
+        negatives=tested.negatives,
+        layers=_numbers(tested.layers),
+        repeats=tested.repeats,
+        seed=tested.seed,
         **how,
     )
-    maps = (
-        []
-        if show is None
-        else [report.locate(classifier, show, target=name) for name in report.targets]
-    )
-    if as_json:
+    shown, maps = output.show, []
+    if shown is not None:
+        maps = [report.locate(classifier, shown, target=name) for name in report.targets]
+    if output.as_json:
         typer.echo(report.to_json())
     else:
         common.out.print(report)
         for found in maps:
             common.out.print()
             common.out.print(found)
-    for path in out or []:
+    for path in output.out or []:
         common.written(path, _writer(report, maps))
 
 
@@ -170,14 +183,7 @@ def _numbers(text: str | None) -> list[int] | None:
 
 
 def _examples(
-    classifier: Any,
-    data: Path,
-    targets: list[str],
-    most: int,
-    text_column: str,
-    label_column: str,
-    split: str | None,
-    seed: int,
+    classifier: Any, source: ClassOptions, data: Path, targets: list[str], seed: int
 ) -> dict[str, list[Any]]:
     """By class: all of a folder or text file, one list for all; of a table with labels, its rows.
 
@@ -191,20 +197,23 @@ def _examples(
     if not data.exists():
         raise PisteError(f"There is no file or folder {str(data)!r}.")
     if classifier.reads == "images" or not is_table(data):
-        return dict.fromkeys(targets, from_disk(data, classifier.reads)[:most])
-    rows = read_data(data, text=text_column, label=label_column, split=split, seed=seed)
+        return dict.fromkeys(targets, from_disk(data, classifier.reads)[: source.examples])
+    text, label = source.text_column, source.label_column
+    rows = read_data(data, text=text, label=label, split=source.split, seed=seed)
     if all(row.label is None for row in rows):
-        every = [row.input for row in rows[:most]]
+        every = [row.input for row in rows[: source.examples]]
         return dict.fromkeys(targets, every)
     found = {}
     for target in targets:
         (index,) = goal_of(classifier, target, "logit").indices  # refuses what isn't there
         own = {classifier.labels[index].lower(), str(index)}  # a table names classes either way
-        found[target] = [row.input for row in rows if str(row.label).lower() in own][:most]
+        found[target] = [row.input for row in rows if str(row.label).lower() in own][
+            : source.examples
+        ]
         if not found[target]:
             there = ", ".join(sorted({str(row.label) for row in rows})[:20])
             raise PisteError(
                 f"{str(data)!r} has no rows of the class {target!r} in the column "
-                f"{label_column!r}: it has {there}."
+                f"{label!r}: it has {there}."
             )
     return found

@@ -1,116 +1,152 @@
-"""The command ``piste corpus``: explain every row of a file or folder."""
+"""The commands ``piste corpus``: explain every row of a file or folder, and ``piste query``."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from piste.cli import common
+from piste.cli.demo import list_rows
 from piste.errors import PisteError
 
 
-def corpus(
+@dataclass(frozen=True)
+class RowOptions:
+    """Which rows are explained, and where results go."""
+
     input: Annotated[
         Path,
         typer.Argument(help="A .csv, .tsv, .jsonl, .parquet or .arrow file, or a folder of them."),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder results go to.")],
-    model: common.Model = "piste:reviews",
-    method: Annotated[str, typer.Option(help="As for piste explain.")] = "slalom",
-    text_column: Annotated[str, typer.Option(help="The column with the texts.")] = "text",
+    ]
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder results go to.")]
+    text_column: common.TextColumn = "text"
     pair_column: Annotated[
         str | None, typer.Option(help="The column with the second texts of pairs.")
-    ] = None,
-    id_column: Annotated[str | None, typer.Option(help="A column that names the rows.")] = None,
+    ] = None
+    id_column: Annotated[str | None, typer.Option(help="A column that names the rows.")] = None
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy to the results, with commas.")
-    ] = None,
-    target: common.Target = None,
-    units: common.Units = None,
-    samples: common.Samples = None,
-    removal: common.Removal = "delete",
-    long: common.Long = "truncate",
-    seed: common.Seed = 0,
+    ] = None
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """The model, the method, and how every row is asked about."""
+
+    model: common.Model = "piste:reviews"
+    method: Annotated[str, typer.Option(help="As for piste explain.")] = "slalom"
+    target: common.Target = None
+    units: common.Units = None
+    samples: common.Samples = None
+    removal: common.Removal = "delete"
+    long: common.Long = "truncate"
+    cache: common.Cache = None
+    seed: common.Seed = 0
     vocabulary: Annotated[
         Path | None, typer.Option(help="A file of piste vocabulary to begin with.")
-    ] = None,
+    ] = None
     refine: Annotated[
         int | None, typer.Option(help="With a vocabulary: questions about each document.")
-    ] = None,
+    ] = None
     option: Annotated[
         list[str] | None, typer.Option("--option", help="The method's own, as name=value.")
-    ] = None,
+    ] = None
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """Method and options as :func:`piste.corpus.run` takes them."""
+        how: dict[str, Any] = common.read_options(self.option or [])
+        samples = common.read_samples(self.samples)
+        given = {"target": self.target, "units": self.units, "samples": samples}
+        how |= {name: value for name, value in given.items() if value is not None}
+        how |= {"removal": self.removal, "long": self.long, "seed": self.seed}
+        if self.cache is not None:
+            how["cache"] = self.cache
+        if self.vocabulary is not None:
+            how |= {"table": str(self.vocabulary.resolve()), "refine": self.refine or 0}
+        elif self.refine is not None:
+            raise PisteError("--refine improves what a vocabulary says: give one by --vocabulary.")
+        return how | {"method": self.method if self.vocabulary is None else "vocabulary"}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How the run is made."""
+
     block: Annotated[
         int | None,
         typer.Option(help="Rows that are explained and stored together; 8 to 128 by default."),
-    ] = None,
+    ] = None
     resume: Annotated[
         bool, typer.Option("--resume", hidden=True, help="Not needed: a run goes on by itself.")
-    ] = False,
+    ] = False
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
-    ] = False,
-    engine: Annotated[str, typer.Option(help="local, or ray for more processes.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="The Ray cluster; default: this machine.")
-    ] = None,
+    ] = False
+    engine: Annotated[str, typer.Option(help="local, or ray for more processes.")] = "local"
+    address: Annotated[str | None, typer.Option(help="The Ray cluster; default: this machine.")] = (
+        None
+    )
     workers: Annotated[
         int | None, typer.Option(help="Processes on Ray; default: one per core.")
-    ] = None,
-    runtime: common.Runtime = "torch",
-    as_json: common.AsJson = False,
+    ] = None
+    runtime: common.Runtime = "torch"
+    as_json: common.AsJson = False
+
+
+@common.with_options
+def corpus(
+    rows: RowOptions,
+    explained: ExplainOptions,
+    prompted: common.PromptOptions,
+    run: RunOptions,
 ) -> None:
     """Explain every row of a file or a folder; the same command continues a stopped run."""
-    how: dict[str, Any] = common.read_options(option or [])
-    given = {"target": target, "units": units, "samples": common.read_samples(samples)}
-    how |= {name: value for name, value in given.items() if value is not None}
-    how |= {"removal": removal, "long": long, "seed": seed}
-    if vocabulary is not None:
-        method = "vocabulary"
-        how |= {"table": str(vocabulary.resolve()), "refine": refine or 0}
-    elif refine is not None:
-        raise PisteError("--refine improves what a vocabulary says: give one by --vocabulary.")
+    shared: dict[str, Any] = {"block": run.block, "runtime": run.runtime, **explained.how}
+    shared["loading"] = prompted.loading()
     common.start()
     from piste import corpus as library
 
-    columns = library.Columns(text_column, pair_column, id_column, tuple(common.names(keep) or ()))
-    shared: dict[str, Any] = {
-        "method": method, "columns": columns, "block": block, "runtime": runtime, **how
-    }  # fmt: skip
-    if dry_run:
-        _tell_estimate(library.estimate(input, model, **shared), as_json)
+    kept = tuple(common.names(rows.keep) or ())
+    shared["columns"] = library.Columns(rows.text_column, rows.pair_column, rows.id_column, kept)
+    if run.dry_run:
+        _tell_estimate(library.estimate(rows.input, explained.model, **shared), run.as_json)
         return
-    if engine not in ("local", "ray"):
-        raise PisteError(f"--engine: expected local or ray, got {engine!r}.")
+    if run.engine not in ("local", "ray"):
+        raise PisteError(f"--engine: expected local or ray, got {run.engine!r}.")
     start = time.perf_counter()
     counts = library.run(
-        input,
-        model,
-        out,
-        resume=resume,
-        engine=engine,  # type: ignore[arg-type]  # checked above
-        address=address,
-        workers=workers,
+        rows.input,
+        explained.model,
+        rows.out,
+        resume=run.resume,
+        engine=run.engine,  # type: ignore[arg-type]  # checked above
+        address=run.address,
+        workers=run.workers,
         progress=None if sys.stderr.isatty() else _Lines(),
         **shared,
     )
-    if as_json:
-        typer.echo(json.dumps({"folder": str(out), **vars(counts)}))
+    if run.as_json:
+        typer.echo(json.dumps({"folder": str(rows.out), **vars(counts)}))
         return
     spent = time.perf_counter() - start
     common.out.print(
         f"{counts.documents:,} documents explained, {counts.refused:,} rows refused, "
-        f"{counts.calls:,} calls, {spent:,.0f} s: {out}",
+        f"{counts.calls:,} calls, {spent:,.0f} s: {rows.out}",
         highlight=False,
     )
-    for number, one in enumerate(library.errors(out)):
+    for number, one in enumerate(library.errors(rows.out)):
         if number == 3:
-            common.out.print(f"  … all in {out / 'errors'}", highlight=False)
+            common.out.print(f"  … all in {rows.out / 'errors'}", highlight=False)
             break
         common.out.print(f"  {one['source']}: {one['reason']}", highlight=False, markup=False)
 
@@ -154,6 +190,11 @@ def _tell_estimate(found: Any, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({**vars(found)}))
         return
+    if found.seconds is None:
+        common.out.print(
+            f"{found.rows:,} rows, up to {found.calls:,.0f} questions.", highlight=False
+        )
+        return
     common.out.print(
         f"{found.rows:,} rows, about {found.calls:,.0f} calls, {duration(found.seconds)} on this "
         f"machine with one process, {found.bytes / 2**20:,.0f} MB of results "
@@ -162,3 +203,53 @@ def _tell_estimate(found: Any, as_json: bool) -> None:
     )
     if found.refused:
         common.out.print(f"{found.refused} of the first rows would be refused.", highlight=False)
+
+
+def query(
+    folder: Annotated[Path | None, typer.Argument(help="The folder of a corpus run.")] = None,
+    question: Annotated[
+        str | None, typer.Argument(help="SQL over documents, units, errors; or a ready one.")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the ready questions.")] = False,
+    table: Annotated[Path | None, typer.Option("--csv", help="Write the answer here.")] = None,
+    as_json: common.AsJson = False,
+) -> None:
+    """Ask the results of a corpus run: in SQL, or by the name of a ready question."""
+    from piste.corpus.sql import READY
+    from piste.corpus.sql import query as ask
+
+    if list_them:
+        list_rows([(name, about) for name, (about, _) in READY.items()], as_json)
+        return
+    if folder is None or question is None:
+        raise PisteError(
+            "What is asked? Give the folder of a run and SQL, or one of: " + ", ".join(READY) + "."
+        )
+    answer = ask(folder, question)
+    if as_json:
+        typer.echo(json.dumps(answer.to_dicts(), ensure_ascii=False, default=str))
+        return
+    if table is not None:
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerows([answer.columns, *answer.rows])
+        text = buffer.getvalue()
+        common.written(table, lambda path: _write(path, text))
+        return
+    shown = Table(*answer.columns)
+    for row in answer.rows:
+        shown.add_row(*map(_cell, row))
+    common.out.print(shown)
+
+
+def _write(path: Path, text: str) -> None:
+    from piste.data.storage import write_text
+
+    write_text(path, text)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    # No markup: a text may hold square brackets.
+    return "" if value is None else str(value).replace("[", "\\[")

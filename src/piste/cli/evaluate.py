@@ -141,7 +141,11 @@ class OutputOptions:
 
 @common.with_options
 def evaluate(
-    data: DataOptions, methods: MethodOptions, model: ModelOptions, output: OutputOptions
+    data: DataOptions,
+    methods: MethodOptions,
+    model: ModelOptions,
+    prompted: common.PromptOptions,
+    output: OutputOptions,
 ) -> None:
     """Measure which methods explain a model faithfully, on the same texts with the same budget."""
     _check(data, methods, model)
@@ -154,7 +158,8 @@ def evaluate(
     }
     shared = {name: value for name, value in shared.items() if value is not None}
     shared["about"] = data.about()
-    classifier = common.start().load(model.model, runtime=model.runtime)
+    loading = prompted.loading()
+    classifier = common.start().load(model.model, runtime=model.runtime, **loading)
     if methods.explanations is not None:
         found = _judge_saved(classifier, data, methods, shared)
     else:
@@ -203,7 +208,7 @@ def _explain_and_judge(
     shared: dict[str, Any],
 ) -> Results:
     from piste.data.examples import read_data
-    from piste.evaluation.benchmark.runner import evaluate as run
+    from piste.evaluation.benchmark.evaluation_run import evaluate as run
     from piste.evaluation.metrics import metric_class
 
     assert data.data is not None
@@ -239,7 +244,7 @@ def _labelled(data: Path, columns: dict[str, Any], split: str | None) -> Sequenc
 
 def _tell(results: Results, folder: Path | None, as_json: bool) -> None:
     if folder is not None:
-        from piste.show.report.report_files import write_report
+        from piste.show.report.evaluation_html import write_report
 
         written = write_report(results, folder)
     if as_json:
@@ -252,7 +257,7 @@ def _tell(results: Results, folder: Path | None, as_json: bool) -> None:
 
 def _for_programs(results: Results) -> dict[str, Any]:
     """Settings, means with bounds, paired differences with verdicts, refusals."""
-    from piste.evaluation.exports import summary_rows
+    from piste.evaluation.results import summary_rows
     from piste.show.report.result_tables import compared
 
     return {

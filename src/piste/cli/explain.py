@@ -7,15 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from piste.cli import common
-from piste.cli.inputs import InputArguments
+from piste.cli.common import InputArguments
 
 
+@common.with_options
 def explain(
     text: common.Text = None,
     file: common.File = None,
     image: common.Image = None,
     pair: common.Pair = None,
     model: common.Model = "piste:reviews",
+    prompted: common.PromptOptions = common.NO_PROMPT,
     method: Annotated[str, typer.Option(help="See `piste methods`.")] = "slalom",
     units: common.Units = None,
     target: common.Target = None,
@@ -25,6 +27,13 @@ def explain(
     cache: common.Cache = None,
     long: common.Long = "error",
     removal: common.Removal = "delete",
+    answer: Annotated[
+        str | None,
+        typer.Option(help="A language model without labels: the answer; default: its own."),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Explain how much likelier the answer is than this one.")
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option(help="slalom: ask for about so long, instead of samples.")
     ] = None,
@@ -54,15 +63,18 @@ def explain(
     """Explain one decision: which words, or parts of an image, speak for it, and how much."""
     given = InputArguments(text, file, image, pair)
     outs = common.check_outs(out, tables=True)
-    piste = common.start()
+    common.start()
+    from piste.classifiers import load
+    from piste.pipeline import explain as explain_input
+
     options: dict[str, Any] = {"form": form, "sampler": sampler, "solver": solver}
     options |= {"share": share, "seconds": seconds}
     options = {name: value for name, value in options.items() if value is not None}
     options |= common.read_options(option or [])
     # Names are checked inside, with a sentence for the user.
     options |= {"units": units, "long": long, "removal": removal}
-    classifier = piste.load(model, runtime=runtime)
-    explanation = piste.explain(
+    classifier = load(model, runtime=runtime, **prompted.loading())
+    explanation = explain_input(
         classifier,
         given.read(classifier),
         method=method,
@@ -70,6 +82,8 @@ def explain(
         samples=common.read_samples(samples),
         seed=seed,
         cache=cache,
+        answer=answer,
+        against=against,
         **options,
     )
     if as_json:
@@ -81,12 +95,14 @@ def explain(
     common.write_outs(outs, explanation)
 
 
+@common.with_options
 def compare(
     text: common.Text = None,
     file: common.File = None,
     image: common.Image = None,
     pair: common.Pair = None,
     model: common.Model = "piste:reviews",
+    prompted: common.PromptOptions = common.NO_PROMPT,
     methods: Annotated[
         str | None, typer.Option(help="Names with commas; see `piste methods`.")
     ] = None,
@@ -108,7 +124,7 @@ def compare(
     outs = common.check_outs(out, tables=False)
     piste = common.start()
     how: dict[str, Any] = {"units": units, "long": long, "removal": removal}
-    classifier = piste.load(model, runtime=runtime)
+    classifier = piste.load(model, runtime=runtime, **prompted.loading())
     comparison = piste.compare(
         classifier,
         given.read(classifier),

@@ -10,13 +10,17 @@ import typer
 from piste.cli import common
 
 
+@common.with_options
 def serve(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "--model", "-m", help="A bundled name, a folder or a hub id; may be given repeatedly."
+            "--model",
+            "-m",
+            help="A bundled name, a folder, a hub id or a server's URL; may be given repeatedly.",
         ),
     ] = None,
+    prompted: common.PromptOptions = common.NO_PROMPT,
     results: Annotated[
         list[Path] | None,
         typer.Option(
@@ -46,6 +50,9 @@ def serve(
     need("fastapi", "serve", "`piste serve`")
     if not 0 < seconds < float("inf"):
         raise PisteError(f"--seconds: expected a number above 0, got {seconds}.")
+    loading = prompted.loading()
+    if loading and not model:
+        raise PisteError("--prompt and --labels are for a language model: name it with --model.")
     common.start()
     from piste.serve import Limits
     from piste.serve.launcher import serve as start
@@ -62,5 +69,6 @@ def serve(
         names=name or (),
         limits=Limits(seconds=seconds),
         runtime=runtime,
+        loading=loading,
         ready=ready,
     )

@@ -9,11 +9,9 @@
 'raises'
 """
 
-from piste.concepts.drawn_images import draw
-from piste.concepts.examples import sentences, shipped
+from piste.concepts.examples import draw, sentences, shipped
 from piste.concepts.localization import ConceptMap, locate
-from piste.concepts.report import VERDICTS, ConceptReport, ConceptScore
-from piste.concepts.report_file import read
+from piste.concepts.report import VERDICTS, ConceptReport, ConceptScore, read
 from piste.concepts.scoring import score
 from piste.concepts.sensitivity import ABOUT, KINDS
 

@@ -1,4 +1,9 @@
-"""Sets of examples: given, read from files and folders, or shipped with the package."""
+"""Sets of examples: given, read from files and folders, shipped with the package, or drawn.
+
+Colours and textures are drawn on demand. Every image differs in what is not its concept: shade,
+place, angle, scale, and for textures the two colours, so that a vector can only learn what they
+share.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,128 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+from matplotlib.colors import hsv_to_rgb
+
 from piste.classifier import Classifier
-from piste.concepts import drawn_images
 from piste.data.examples import read_data
 from piste.data.tables import is_table
 from piste.errors import PisteError, shorten
 from piste.image import ImageInput
 from piste.subject import LongChoice, Subject
+from piste.types import Floats
+
+HUES: Mapping[str, float] = {"red": 0.0, "yellow": 0.15, "green": 0.34, "blue": 0.62}
+CONTROL = "blotched"
+"""Images of soft blotches in any colours: what a single concept is told from."""
+_COUNT = 60
+_NOISE = 0.02
+_SEEN = 5
+"""Pixels a repetition must have to be seen."""
+
+
+def draw(
+    name: str, size: tuple[int, int], *, count: int = _COUNT, seed: int = 0
+) -> list[ImageInput]:
+    """Images of a concept, ``size`` (width, height) in pixels; the same seed draws the same.
+
+    >>> stripes = draw("striped", (32, 24), count=2)
+    >>> stripes[0].pixels.shape, stripes[0] == draw("striped", (32, 24), count=1)[0]
+    ((24, 32, 3), True)
+    """
+    if name not in NAMES:
+        raise PisteError(f"There is no image concept {name!r}: there are {', '.join(NAMES)}.")
+    found = []
+    for number in range(count):
+        rng = np.random.default_rng([seed, list(NAMES).index(name), number])
+        shown = NAMES[name](_coordinates(size, rng), rng)
+        shown = np.clip(shown + rng.normal(0, _NOISE, shown.shape), 0, 1)
+        pixels = np.round(255 * shown).astype(np.uint8)
+        found.append(ImageInput(pixels, f"{name} {number}"))
+    return found
+
+
+def _coordinates(size: tuple[int, int], rng: np.random.Generator) -> Floats:
+    """Turned coordinates of every pixel, 2 × height × width; the longer side has the length 1."""
+    width, height = size
+    y, x = np.mgrid[:height, :width] / max(size)
+    angle = rng.uniform(0, 2 * np.pi)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    return np.stack([cosine * x + sine * y, cosine * y - sine * x])
+
+
+def _coloured(hue: float) -> Callable[[Floats, np.random.Generator], Floats]:
+    def paint(places: Floats, rng: np.random.Generator) -> Floats:
+        """One hue, a little lighter on one side than on the other."""
+        shade = rng.uniform(0.6, 0.95) + rng.uniform(-0.2, 0.2) * (places[0] - places[0].mean())
+        hues = np.full(shade.shape, (hue + rng.normal(0, 0.015)) % 1)
+        fullness = np.full(shade.shape, rng.uniform(0.75, 1.0))
+        return hsv_to_rgb(np.stack([hues, fullness, np.clip(shade, 0, 1)], axis=-1))
+
+    return paint
+
+
+def _textured(shape: Callable[[Floats, Floats], Floats]) -> Callable[..., Floats]:
+    def paint(places: Floats, rng: np.random.Generator) -> Floats:
+        """A pattern of two colours that differ in lightness; 4 to 14 repetitions across."""
+        most = min(14.0, max(places.shape[1:]) / _SEEN)
+        phases = rng.uniform(0, 1, (2, 1, 1))
+        across, down = rng.uniform(min(4.0, most / 2), most) * places + phases
+        return _mixed(shape(across, down), rng)
+
+    return paint
+
+
+def _mixed(heights: Floats, rng: np.random.Generator) -> Floats:
+    """Two colours, with a narrow seam where the pattern's height changes its sign."""
+    dark, light = rng.uniform(0, 0.45, 3), rng.uniform(0.55, 1, 3)
+    share = 0.5 + 0.5 * np.tanh(6 * heights)
+    share = share if rng.random() < 0.5 else 1 - share
+    return share[..., None] * light + (1 - share[..., None]) * dark
+
+
+def _striped(across: Floats, down: Floats) -> Floats:
+    return np.sin(2 * np.pi * across)
+
+
+def _dotted(across: Floats, down: Floats) -> Floats:
+    """Discs in a square grid."""
+    from_centre = np.hypot(across % 1 - 0.5, down % 1 - 0.5)
+    return 3 * (0.3 - from_centre)
+
+
+def _chequered(across: Floats, down: Floats) -> Floats:
+    return 2 * np.sin(np.pi * across) * np.sin(np.pi * down)
+
+
+def _zigzag(across: Floats, down: Floats) -> Floats:
+    """Stripes that turn back and forth."""
+    turned = across + np.abs(down % 1 - 0.5) * 1.6
+    return np.sin(2 * np.pi * turned)
+
+
+def _blotched(places: Floats, rng: np.random.Generator) -> Floats:
+    """A few waves of long, unrelated lengths in every channel."""
+    channels = []
+    for _ in range(3):
+        waves = np.zeros(places.shape[1:])
+        for _ in range(6):
+            angle, phase = rng.uniform(0, 2 * np.pi, 2)
+            along = np.cos(angle) * places[0] + np.sin(angle) * places[1]
+            waves += rng.normal() * np.sin(2 * np.pi * rng.uniform(0.5, 3) * along + phase)
+        channels.append(rng.uniform(0.25, 0.75) + 0.12 * waves)
+    return np.clip(np.stack(channels, axis=-1), 0, 1)
+
+
+NAMES: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = {
+    **{name: _coloured(hue) for name, hue in HUES.items()},
+    "striped": _textured(_striped),
+    "dotted": _textured(_dotted),
+    "chequered": _textured(_chequered),
+    "zigzag": _textured(_zigzag),
+    CONTROL: _blotched,
+}
+
 
 Reads: TypeAlias = Literal["texts", "images"]
 Source: TypeAlias = "str | Path | Sequence[Any]"
@@ -23,7 +143,7 @@ Source: TypeAlias = "str | Path | Sequence[Any]"
 LEAST = 10
 """Fewer examples than this can't be fitted to and held out."""
 IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
-CONTROLS: Mapping[Reads, str] = {"texts": "everyday", "images": drawn_images.CONTROL}
+CONTROLS: Mapping[Reads, str] = {"texts": "everyday", "images": CONTROL}
 """Shipped sets that a single concept is told from."""
 
 
@@ -34,7 +154,7 @@ def shipped(reads: Reads) -> tuple[str, ...]:
     (True, True)
     """
     if reads == "images":
-        return tuple(drawn_images.NAMES)
+        return tuple(NAMES)
     files = (resources.files(__package__) / "words").iterdir()
     return tuple(sorted(file.name.removesuffix(".txt") for file in files))
 
@@ -63,11 +183,7 @@ def examples_of(
             return from_disk(path, reads)
         if source in shipped(reads):
             name = str(source)
-            return (
-                sentences(name)
-                if reads == "texts"
-                else list(drawn_images.draw(name, size(), seed=seed))
-            )
+            return sentences(name) if reads == "texts" else list(draw(name, size(), seed=seed))
         kind = "a file of texts" if reads == "texts" else "a folder of images"
         raise PisteError(
             f"Expected {kind} or one of the shipped concepts {', '.join(shipped(reads))}, got "

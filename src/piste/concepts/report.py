@@ -1,9 +1,11 @@
-"""The result: which concepts a class reacts to, layer by layer, and how sure that is."""
+"""The result: which concepts a class reacts to, layer by layer, how sure that is; as JSON."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from piste.concepts.sensitivity import KINDS, Kind
+from piste.data.storage import read_text, write_text
 from piste.errors import PisteError
 from piste.target import Target
 from piste.types import Floats
@@ -208,9 +211,7 @@ class ConceptReport:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The complete report as JSON, also written to ``path`` if given."""
-        from piste.concepts import report_file
-
-        return report_file.to_json(self, path)
+        return to_json(self, path)
 
     def to_markdown(self, kind: str | None = None) -> str:
         """A table of the scores of one kind."""
@@ -245,3 +246,74 @@ def _frozen(vector: Any) -> Floats:
     copy = np.array(vector, dtype=np.float32).astype(np.float64)
     copy.setflags(write=False)
     return copy
+
+
+FORMAT = 1
+"""Version of the stored form; raised when a reader of older files needs to know."""
+_MARK = "piste_concepts"
+
+
+def to_json(report: ConceptReport, path: str | Path | None = None) -> str:
+    """The whole report as one JSON object; vectors are float32 in base64."""
+    data: dict[str, Any] = {_MARK: FORMAT}
+    for one in fields(report):
+        data[one.name] = _plain(getattr(report, one.name))
+    data["scores"] = [asdict(score) for score in report.scores]
+    data["vectors"] = {
+        concept: {str(layer): _packed(vector) for layer, vector in layers.items()}
+        for concept, layers in report.vectors.items()
+    }
+    data["goals"] = [
+        {"kind": goal.kind, "name": goal.name, "indices": goal.indices, "labels": goal.labels}
+        for goal in report.goals
+    ]
+    text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
+    if path is not None:
+        write_text(path, text)
+    return text
+
+
+def from_json(text: str) -> ConceptReport:
+    """The report that :func:`to_json` wrote."""
+    data = json.loads(text)
+    found = data.pop(_MARK, None) if isinstance(data, dict) else None
+    if found != FORMAT:
+        raise PisteError(
+            f"This is no stored concept report of format {FORMAT} (it says {found!r}): update "
+            "Piste, or score the concepts again."
+        )
+    data["scores"] = tuple(ConceptScore(**one) for one in data["scores"])
+    data["vectors"] = {
+        concept: {int(layer): _unpacked(vector) for layer, vector in layers.items()}
+        for concept, layers in data["vectors"].items()
+    }
+    data["goals"] = tuple(
+        Target(one["kind"], one["name"], tuple(one["indices"]), tuple(one["labels"]))
+        for one in data["goals"]
+    )
+    data["notes"] = tuple(data["notes"])
+    return ConceptReport(**data)
+
+
+def read(path: str | Path) -> ConceptReport:
+    """A stored report."""
+    return read_text(path, from_json, "concept report")
+
+
+def _plain(thing: Any) -> Any:
+    """What JSON can hold."""
+    if isinstance(thing, Mapping):
+        return {str(key): _plain(value) for key, value in thing.items()}
+    if isinstance(thing, (list, tuple)):
+        return [_plain(item) for item in thing]
+    if isinstance(thing, (str, bool, int, float, type(None))):
+        return thing
+    return thing.item() if isinstance(thing, np.generic) else str(thing)
+
+
+def _packed(vector: Floats) -> str:
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
+
+
+def _unpacked(text: str) -> Floats:
+    return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float64)

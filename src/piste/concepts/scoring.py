@@ -27,12 +27,10 @@ from piste.concepts.request import (
     read_negatives,
     read_sets,
 )
-from piste.concepts.score_tests import correct_scores, tested_scores
-from piste.concepts.sensitivity import KINDS, measure
-from piste.concepts.state_shifts import EXAMPLES, move, reach
+from piste.concepts.sensitivity import EXAMPLES, KINDS, measure, move, reach
 from piste.concepts.states import StateReader
-from piste.concepts.statistics import CORRECTIONS, Correction
-from piste.concepts.vector_fitting import SPACES, Draws, FittedVectors, Space, collect, fit_all
+from piste.concepts.statistics import CORRECTIONS, Correction, correct_scores, tested_scores
+from piste.concepts.vectors import SPACES, Draws, FittedVectors, Space, collect, fit_all
 from piste.engine import Progress, ProgressOption
 from piste.errors import PisteError, need
 from piste.validation import check_count, choose

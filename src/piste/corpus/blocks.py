@@ -31,8 +31,9 @@ DOCUMENT_COLUMNS = (
     "about",
 )
 """What the table of documents has beside the columns that are kept."""
-_CONSTANT = ("classifier", "versions", "seconds", "input")
-"""What all documents share stands in the manifest; seconds differ from run to run."""
+_CONSTANT = ("classifier", "versions", "seconds", "input", "levels")
+"""What all documents share stands in the manifest; seconds differ from run to run. Of an
+explanation in levels the last one is kept."""
 _KINDS = {"document": "int64", "calls": "int64", "units": "int64"}
 _NUMBERS = ("probability", "value", "r2")
 _UNIT_KINDS = {

@@ -1,4 +1,4 @@
-"""The results of a corpus run on disk: parts that are there or not."""
+"""The results of a corpus run on disk: parts that are there or not, read again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from piste.corpus.blocks import Part, part_name
+from piste.corpus.blocks import Part, part_name, read_part
 from piste.data.run_folder import RunKind, check_same, open_run, remove_unfinished
 from piste.data.storage import make_folder, write_bytes, write_text
+from piste.errors import PisteError
+from piste.explanation import Explanation
 
 KIND = RunKind("corpus run", "manifest.json", key="piste_corpus", format=1)
 _FOLDERS = ("documents", "units", "errors")
@@ -130,3 +132,23 @@ def _counted(folder: Path, done: set[int]) -> Counts:
             counts.refused += refused.read_bytes().count(b"\n")
     counts.rows = counts.documents + counts.refused
     return counts
+
+
+def explanations(folder: str | Path) -> Iterator[Explanation]:
+    """All explanations of a corpus run, in the order of its rows, one part in memory at a time."""
+    manifest = read_manifest(folder)
+    path = Path(folder)
+    for file in sorted((path / "documents").glob("part-*.parquet")):
+        yield from read_part(path, int(file.stem.removeprefix("part-")), manifest)
+
+
+def explanation(folder: str | Path, document: int) -> Explanation:
+    """One explanation of a corpus run, by its document's number; only its part is read."""
+    manifest = read_manifest(folder)
+    number = document // int(manifest["settings"]["block"])
+    found: list[Explanation] = []
+    if document >= 0 and (Path(folder) / "documents" / part_name(number)).is_file():
+        found = read_part(Path(folder), number, manifest, only=document)
+    if not found:
+        raise PisteError(f"{str(folder)!r} has no document {document} that was explained.")
+    return found[0]

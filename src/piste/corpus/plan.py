@@ -11,14 +11,14 @@ from piste.classifiers import Classifier, load
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
-from piste.engine.batching import fix_batch_sizer
-from piste.engine.memory import release_memory
-from piste.errors import PisteError
+from piste.engine.batching import fix_batch_sizer, release_memory
+from piste.errors import PisteError, ServiceError
 from piste.explanation import Explanation
-from piste.methods import make
-from piste.options import check_seed, separated
+from piste.methods import Method, make
+from piste.options import separated
 from piste.pipeline import explain
-from piste.validation import check_count
+from piste.subject import levels_of
+from piste.validation import check_count, check_seed
 
 BLOCK = 128
 """Rows that share their questions and are stored together, in a large corpus."""
@@ -45,15 +45,21 @@ class Plan:
     """Options of :func:`piste.explain`."""
     runtime: str = "torch"
     block: int = BLOCK
+    loading: Mapping[str, Any] = field(default_factory=dict)
+    """Further options of :func:`piste.load`: prompt, labels, the name on a server …"""
 
     def __post_init__(self) -> None:
         check_count("block", self.block)
         check_kept(self.columns.keep, DOCUMENT_COLUMNS)
+        check_seed(self.how.get("seed", 0))
+        self.made_method()  # refused here, before anything is read
+
+    def made_method(self) -> Method:
+        """The method with its options."""
         shared, own = separated(self.how)
-        check_seed(shared.get("seed", 0))
         if shared.get("samples") is not None:
             own["samples"] = shared["samples"]
-        make(self.method, own)  # refused here, before anything is read
+        return make(self.method, own)
 
     def files(self) -> list[TableFile]:
         """The files, checked for their columns."""
@@ -67,7 +73,7 @@ class Plan:
 
     def load(self) -> Classifier:
         """The classifier, with batches that are always the same."""
-        classifier = load(self.model, runtime=self.runtime)
+        classifier = load(self.model, runtime=self.runtime, **self.loading)
         fix_batch_sizer(classifier)
         return classifier
 
@@ -111,17 +117,23 @@ def _explain(
         return [], []
     try:
         return _together(plan, classifier, documents), []
+    except ServiceError:
+        raise
     except PisteError:
         good, refused = _readable(plan, classifier, documents)
     if refused and good:
         try:
             return _together(plan, classifier, good), refused
+        except ServiceError:
+            raise
         except PisteError:
             pass
     explained: Explained = []
     for document in good:
         try:
             explained += _together(plan, classifier, [document])
+        except ServiceError:
+            raise
         except PisteError as problem:
             refused.append(_refusal(document, problem))
     return explained, refused
@@ -138,6 +150,7 @@ def _readable(
 ) -> tuple[list[Document], list[RefusedDocument]]:
     """Those the classifier can read, and why it can't read the others."""
     how = {name: plan.how[name] for name in ("units", "removal") if name in plan.how}
+    how["units"] = levels_of(how.get("units"))[0]
     long = plan.how.get("long", "error")
     good, refused = [], []
     for document in documents:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,13 @@ def vocabulary(
     columns: Columns | None = None,
     seed: int = 0,
     runtime: str = "torch",
+    loading: Mapping[str, Any] | None = None,
     progress: ProgressOption = None,
 ) -> Vocabulary:
     """One surrogate for the words of a corpus, from a sample of its documents drawn by the seed."""
     check_count("documents", documents)
     check_count("questions", questions)
-    plan = Plan(str(input), model, columns or Columns(), runtime=runtime)
+    plan = Plan(str(input), model, columns or Columns(), runtime=runtime, loading=loading or {})
     files = plan.files()
     rows = count_rows(files, plan.columns.wanted)
     if rows == 0:

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from piste.data.image_rationales import Region, read_region
-from piste.data.rationales import Marks, read_marks
+from piste.data.rationales import Marks, Region, read_marks, read_region
 from piste.data.tables import (
     TableFile,
     TableRow,

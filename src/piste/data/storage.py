@@ -7,16 +7,18 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from piste.answer import Answer
 from piste.errors import PisteError, need
 from piste.explanation import FORMAT, Explanation, Fidelity, Output
 from piste.image import ImageInput
+from piste.prompt_text import Part, PromptText
 from piste.subject import Input, Unit
 from piste.surrogates import surrogate_from
 from piste.target import Target
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _UNIT_COLUMNS = ("text", "start", "end", "segment", "tokens")
 _META = "piste"
+
+Stored = TypeVar("Stored")
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -91,7 +95,7 @@ def _plain(thing: Any) -> Any:
 
 def describe(e: Explanation) -> dict[str, Any]:
     """Everything that is not one number per unit, as JSON can hold it."""
-    return {
+    about: dict[str, Any] = {
         "piste": FORMAT,
         "method": e.method,
         "input": _given(e.input),
@@ -100,7 +104,8 @@ def describe(e: Explanation) -> dict[str, Any]:
             "name": e.target.name,
             "indices": list(e.target.indices),
             "labels": list(e.target.labels),
-        },
+        }
+        | ({"minus": list(e.target.minus)} if e.target.minus else {}),
         "output": {
             "logits": list(e.output.logits),
             "probabilities": numbers(e.output.probabilities),
@@ -125,16 +130,40 @@ def describe(e: Explanation) -> dict[str, Any]:
         "classifier": _plain(e.classifier),
         "versions": dict(e.versions),
         "ranking": e.ranking,
-    } | ({"boxes": boxes} if any(boxes := [unit.box for unit in e.units]) else {})
+    }
+    for name, field in _RARE.items():
+        column = [getattr(unit, field) for unit in e.units]
+        if any(one is not None for one in column):
+            about[name] = column
+    if e.levels:
+        about["levels"] = [
+            {name: part for name, part in _complete(one).items() if name not in _SHARED}
+            for one in e.levels
+        ]
+    if e.answer is not None:
+        about["answer"] = e.answer.to_dict()
+    return about
+
+
+_SHARED = ("input", "classifier", "versions")
+"""What all levels of an explanation have in common, stored once."""
+_RARE = {"boxes": "box", "parts": "part"}
+"""What few units have: lists by the name of the field, only where there is any."""
 
 
 def _given(input: Input) -> Any:
     if isinstance(input, ImageInput):
         return input.to_dict()
+    if isinstance(input, PromptText):
+        parts = [[part.name, part.start, part.end, part.removable] for part in input.parts]
+        return {"prompt": str(input), "parts": parts, "is_chat": input.is_chat}
     return input if isinstance(input, str) else list(input)
 
 
 def _input(data: Any) -> Input:
+    if isinstance(data, Mapping) and "prompt" in data:
+        parts = [Part(*part) for part in data["parts"]]
+        return PromptText(data["prompt"], parts, data["is_chat"])
     if isinstance(data, Mapping):
         return ImageInput.from_dict(dict(data))
     return data if isinstance(data, str) else tuple(data)
@@ -142,14 +171,18 @@ def _input(data: Any) -> Input:
 
 def to_json(e: Explanation, path: str | Path | None = None) -> str:
     """The whole explanation as one JSON object."""
+    text = json.dumps(_complete(e), ensure_ascii=False, indent=1, allow_nan=False)
+    if path is not None:
+        write_text(path, text)
+    return text
+
+
+def _complete(e: Explanation) -> dict[str, Any]:
     data = describe(e)
     data["units"] = [{name: getattr(unit, name) for name in _UNIT_COLUMNS} for unit in e.units]
     data["scores"] = {name: numbers(array) for name, array in e.scores.items()}
     data["errors"] = {name: numbers(array) for name, array in e.errors.items()}
-    text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
-    if path is not None:
-        write_text(path, text)
-    return text
+    return data
 
 
 def _fidelity(data: Any) -> Fidelity:
@@ -197,6 +230,8 @@ def _build(
             replace(unit, box=None if box is None else tuple(box))
             for unit, box in zip(units, boxes, strict=True)
         ]
+    if (parts := meta.get("parts")) is not None:
+        units = [replace(unit, part=part) for unit, part in zip(units, parts, strict=True)]
     target, output, fidelity = meta["target"], meta["output"], meta["fidelity"]
     value, chances = output["value"], output["probabilities"]
     return Explanation(
@@ -206,7 +241,11 @@ def _build(
         scores={name: _array(values) for name, values in scores.items()},
         errors={name: _array(values) for name, values in errors.items()},
         target=Target(
-            target["kind"], target["name"], tuple(target["indices"]), tuple(target["labels"])
+            target["kind"],
+            target["name"],
+            tuple(target["indices"]),
+            tuple(target["labels"]),
+            minus=tuple(target.get("minus", ())),
         ),
         output=Output(
             tuple(output["logits"]),
@@ -223,6 +262,11 @@ def _build(
         versions=meta["versions"],
         ranking=meta["ranking"],
         cost=number(meta.get("cost")),
+        answer=Answer.from_dict(meta["answer"]) if "answer" in meta else None,
+        levels=tuple(
+            from_dict({name: meta[name] for name in _SHARED} | level)
+            for level in meta.get("levels", ())
+        ),
     )
 
 
@@ -336,23 +380,37 @@ def _from_parquet(path: Path) -> Explanation:
     return from_frame(pandas.read_parquet(path))
 
 
-def read(path: str | Path) -> Explanation:
-    """A stored explanation: .json, .csv or .parquet."""
+def read_text(path: str | Path, build: Callable[[str], Stored], what: str) -> Stored:
+    """What ``build`` makes of a file's text; a file that holds no stored ``what`` is refused."""
     file = Path(path)
     if not file.is_file():
         raise PisteError(f"There is no file {str(path)!r}.")
     try:
-        if file.suffix == ".parquet":
-            return _from_parquet(file)
-        text = file.read_bytes().decode("utf-8-sig")  # not read_text: it would rewrite line ends
-        return _from_csv(text) if file.suffix == ".csv" else from_json(text)
-    except PisteError:
-        raise
+        return build(file.read_bytes().decode("utf-8-sig"))
+    except PisteError as problem:
+        raise PisteError(f"{str(path)!r}: {problem}") from problem
     except UnicodeDecodeError as problem:
         raise PisteError(f"{str(path)!r} is not UTF-8 text.") from problem
     except OSError as problem:
-        raise PisteError(f"{str(path)!r} could not be read: {problem}.") from problem
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
+        raise PisteError(f"{str(path)!r} could not be read: {problem.strerror}.") from problem
+    except (LookupError, TypeError, ValueError, AttributeError) as problem:
+        raise PisteError(
+            f"{str(path)!r} is not a stored {what}, or not a whole one ({problem})."
+        ) from problem
+
+
+def read(path: str | Path) -> Explanation:
+    """A stored explanation: .json, .csv or .parquet."""
+    file = Path(path)
+    if file.suffix not in (".csv", ".parquet") or not file.is_file():
+        return read_text(path, from_json, "explanation")
+    if file.suffix == ".csv":
+        return read_text(path, _from_csv, "explanation")
+    try:
+        return _from_parquet(file)
+    except PisteError:
+        raise
+    except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
         raise PisteError(
             f"{str(path)!r} is not a stored explanation, or not a whole one ({problem})."
         ) from problem

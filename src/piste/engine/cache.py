@@ -10,11 +10,10 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias
 
 import numpy as np
 
@@ -359,14 +358,3 @@ def _damaged(file: Path, problem: object) -> PisteError:
         f"{str(file)!r} is not a cache of answers, or a damaged one ({problem}): move it away, or "
         "name another folder."
     )
-
-
-CacheOption: TypeAlias = str | Path | AnswerCache | None
-"""A folder, an open cache, or none."""
-
-
-def opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
-    """A cache of the user's stays open; one that is made here is closed again."""
-    if cache is None or isinstance(cache, AnswerCache):
-        return nullcontext(cache)
-    return AnswerCache(cache)

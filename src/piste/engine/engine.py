@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import torch
 
 from piste.classifier import Classifier
-from piste.engine.batching import batch_sizer, batches
+from piste.engine.batching import batch_sizer, batches, release_memory
 from piste.engine.cache import AnswerCache
-from piste.engine.memory import release_memory
 from piste.engine.progress import Progress
 from piste.errors import PisteError, is_out_of_memory
 from piste.subject import Parts, Question, Sequence1D, Subject
@@ -23,10 +24,20 @@ Job: TypeAlias = tuple[Subject, Sequence[Sequence1D]]
 Key: TypeAlias = bytes | str
 Row: TypeAlias = Floats
 
+CacheOption: TypeAlias = str | Path | AnswerCache | None
+"""A folder, an open cache, or none."""
+
 # Longer questions than this hardly ever come up in two different inputs.
 _RECURS = 16
 # Answers are handed to the persistent cache at least this often, so that a kill costs little.
 _SAVE_EVERY = 2.0
+
+
+def opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
+    """A cache of the user's stays open; one that is made here is closed again."""
+    if cache is None or isinstance(cache, AnswerCache):
+        return nullcontext(cache)
+    return AnswerCache(cache)
 
 
 class Engine:
@@ -57,11 +68,16 @@ class Engine:
         """How many distinct questions a subject needed so far, shared ones included."""
         return len(self._used.get(id(subject), ()))
 
-    def spent(self, subject: Subject) -> tuple[int, float]:
-        """Distinct questions of a subject, and their tokens in passes over the whole input."""
+    def spent(self, subject: Subject, *before: Subject) -> tuple[int, float]:
+        """Distinct questions of a subject, and their tokens in passes over the whole input.
+
+        ``before`` are other cuts of the same input, whose questions count too.
+        """
         whole = sum(question.length for question, _ in subject.encode(subject.whole))
-        tokens = sum(self._used.get(id(subject), {}).values())
-        return self.calls(subject), tokens / max(whole, 1)
+        used: dict[Key, int] = {}
+        for one in (*before, subject):
+            used |= self._used.get(id(one), {})
+        return len(used), sum(used.values()) / max(whole, 1)
 
     def forget(self, subjects: Sequence[Subject]) -> None:
         """These subjects are done: keep only those answers that other inputs may need too."""
@@ -173,7 +189,7 @@ class Engine:
         self._answers |= answers
         if self._cache is not None:
             self._unsaved |= answers
-            if time.perf_counter() - self._saved > _SAVE_EVERY:
+            if self.classifier.costly or time.perf_counter() - self._saved > _SAVE_EVERY:
                 self._save()
 
     def _save(self) -> None:

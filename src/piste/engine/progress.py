@@ -52,6 +52,7 @@ class Progress:
         self._call = option if callable(option) else None
         self._wait = 0.0 if option is True else PATIENCE
         self._hidden = option is False or (option is None and not sys.stderr.isatty())
+        self._silent = option is False
         self._bar: Bar | None = None
         self._start = time.perf_counter()
         self._shown = 0.0
@@ -72,6 +73,11 @@ class Progress:
             self.show()  # what was done since it was last drawn
             self._bar.stop()
             self._bar = None
+
+    def say(self, sentence: str) -> None:
+        """A line on standard error, unless nothing is to be shown."""
+        if not self._silent:
+            Console(stderr=True).print(sentence, highlight=False, markup=False, soft_wrap=True)
 
     def plan(self, questions: int) -> None:
         self.total += questions

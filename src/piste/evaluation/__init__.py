@@ -1,12 +1,11 @@
 """How faithful explanations are: metrics, and the benchmark that runs them."""
 
 from piste.data.examples import Example, read_data
-from piste.data.image_rationales import Region
+from piste.data.rationales import Region
+from piste.evaluation.benchmark.evaluation_run import evaluate
 from piste.evaluation.benchmark.run_store import read_results
-from piste.evaluation.benchmark.runner import evaluate
 from piste.evaluation.benchmark.saved_explanations import evaluate_saved
 from piste.evaluation.bootstrap import difference, differences, interval, summary
-from piste.evaluation.class_f1 import class_f1
 from piste.evaluation.ground_truth import recovery
 from piste.evaluation.judging import judge
 from piste.evaluation.metrics import (
@@ -28,7 +27,7 @@ from piste.evaluation.metrics.agreement import (
 from piste.evaluation.metrics.fidelity import Fidelity
 from piste.evaluation.metrics.pointing_game import Pointing
 from piste.evaluation.metrics.removal import Alone, Deletion, Eraser, Insertion
-from piste.evaluation.results import Difference, Interval, Results, Row
+from piste.evaluation.results import Difference, Interval, Results, Row, class_f1
 
 __all__ = [
     "METRICS",

@@ -14,7 +14,7 @@ import numpy as np
 from piste.classifiers import Classifier
 from piste.classifiers.base import EngineSubject
 from piste.errors import PisteError
-from piste.evaluation.similarity import agreement
+from piste.evaluation.metrics.ranking import agreement
 from piste.explanation import Explanation
 from piste.pipeline import explain
 from piste.slalom.shapley import shapley

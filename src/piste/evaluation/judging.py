@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -104,13 +105,16 @@ def bind(classifier: Classifier, explanation: Explanation) -> Subject:
     removal: Any = notes.get("removal", "delete")
     refusal: PisteError | None = None
     # Results of earlier versions don't say what the input was cut into.
-    for kind in (notes["units"],) if "units" in notes else UNIT_KINDS:
+    kinds = (notes["units"],) if "units" in notes else UNIT_KINDS
+    # An image may have been cut for a removal that was not possible.
+    removals = ("delete", removal) if "instead" in notes else (removal,)
+    for kind, asked in product(kinds, removals):
         try:
             subject = classifier.subject(
                 explanation.input,
                 units=kind,
                 long="error" if long == "fits" else long,
-                removal=removal,
+                removal=asked,
             )
         except PisteError as problem:
             refusal = refusal or problem

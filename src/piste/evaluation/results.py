@@ -1,21 +1,29 @@
-"""What an evaluation found: one row per example, method and figure, and what follows from them."""
+"""What an evaluation found: one row per example, method and figure; as files, and F1 of classes."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
+from piste.data import storage
 from piste.data.storage import number, numbers, write_text
-from piste.errors import PisteError
+from piste.errors import PisteError, need
 from piste.evaluation.metrics import Figure, read_figure
+from piste.types import Ints
 from piste.views import VIEWS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
 
 FORMAT = 1
 """Version of the stored form of results and run folders."""
@@ -183,15 +191,11 @@ class Results:
 
     def to_csv(self, path: str | Path) -> None:
         """One line per example, method and figure."""
-        from piste.evaluation import exports
-
-        exports.to_csv(self, path)
+        to_csv(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
         """One row per example, method and figure."""
-        from piste.evaluation import exports
-
-        exports.to_parquet(self, path)
+        to_parquet(self, path)
 
     def __rich__(self) -> RenderableType:
         return VIEWS["evaluation_terminal"](self)
@@ -199,14 +203,106 @@ class Results:
 
 def read(path: str | Path) -> Results:
     """Stored results."""
-    file = Path(path)
-    if not file.is_file():
-        raise PisteError(f"There is no file {str(path)!r}.")
-    try:
-        return Results.from_json(file.read_bytes().decode("utf-8-sig"))
-    except PisteError as problem:
-        raise PisteError(f"{str(path)!r}: {problem}") from problem
-    except UnicodeDecodeError as problem:
-        raise PisteError(f"{str(path)!r} is not UTF-8 text.") from problem
-    except OSError as problem:
-        raise PisteError(f"{str(path)!r} could not be read: {problem.strerror}.") from problem
+    return storage.read_text(path, Results.from_json, "evaluation")
+
+
+Rows: TypeAlias = Callable[[Results], list[dict[str, Any]]]
+
+
+def long_rows(results: Results) -> list[dict[str, Any]]:
+    """One row per example, method and figure; one without figure where a method refused."""
+    rows: list[dict[str, Any]] = []
+    for row in results.rows:
+        common = {"example": row.example, "method": row.method}
+        if row.problem:
+            rows.append({**common, "figure": None, "value": None, "problem": row.problem})
+        for figure, value in row.figures.items():
+            number = None if math.isnan(value) else float(value)
+            rows.append({**common, "figure": figure, "value": number, "problem": None})
+    return rows
+
+
+def summary_rows(results: Results) -> list[dict[str, Any]]:
+    """One row per method: every figure's average, bounds and number of examples."""
+    from piste.evaluation.bootstrap import summary  # it reads results
+
+    found = summary(results)
+    rows = []
+    for method in results.methods:
+        row: dict[str, Any] = {"method": method}
+        for figure in results.figures:
+            one = found.get((method, figure))
+            for part in ("centre", "low", "high", "examples"):
+                name = figure if part == "centre" else f"{figure}_{part}"
+                value = None if one is None else getattr(one, part)
+                row[name] = None if value is None or math.isnan(value) else value
+        rows.append(row)
+    return rows
+
+
+def to_csv(
+    results: Results,
+    path: str | Path,
+    rows: Rows = long_rows,
+) -> None:
+    """A CSV file, numbers to full precision; ``rows`` may be :func:`summary_rows`."""
+    listed = rows(results)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(listed[0]) if listed else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(listed)
+    storage.write_text(path, buffer.getvalue())
+
+
+def to_parquet(
+    results: Results,
+    path: str | Path,
+    rows: Rows = long_rows,
+) -> None:
+    """The same as a Parquet file."""
+    pyarrow: Any = need("pyarrow", "tables", "A Parquet file")
+    parquet: Any = need("pyarrow.parquet", "tables", "A Parquet file")
+    schema = None
+    if rows is long_rows:
+        text, number = pyarrow.string(), pyarrow.float64()
+        kinds = {"example": text, "method": text, "figure": text, "value": number, "problem": text}
+        schema = pyarrow.schema(kinds.items())
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(rows(results), schema=schema), buffer)
+    storage.write_bytes(path, buffer.getvalue())
+
+
+def class_f1(
+    results: Results, method: str, truth: Mapping[str, int] | None = None
+) -> dict[str, float]:
+    """Macro and weighted F1 of the class from the top units alone (metric "alone").
+
+    Held against the model's own class for the whole input, or against ``truth``, the right class
+    by example. Macro: the mean over the classes that occur in either; weighted: by how often each
+    is right.
+    """
+    found = {
+        row.example: row.curves["classes"]
+        for row in results.rows
+        if row.method == method and "classes" in row.curves
+    }
+    names = [name for name in found if truth is None or name in truth]
+    if not names:
+        raise PisteError(f"The classes that {method!r} leaves are not known: add 'alone'.")
+    given = np.array([int(found[name][0]) for name in names])
+    right = np.array([int(found[name][1] if truth is None else truth[name]) for name in names])
+    return f1(given, right)
+
+
+def f1(given: Ints, right: Ints) -> dict[str, float]:
+    """F1 = 2·hits / (given + right) of every class, put together.
+
+    >>> f1(np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1]))
+    {'macro': 0.7333333333333334, 'weighted': 0.7333333333333334}
+    """
+    classes = np.union1d(given, right)
+    hits = np.array([((given == one) & (right == one)).sum() for one in classes])
+    each = np.array([(given == one).sum() + (right == one).sum() for one in classes])
+    scores = 2 * hits / each
+    support = np.array([(right == one).sum() for one in classes])
+    return {"macro": float(scores.mean()), "weighted": float(scores @ support / support.sum())}

@@ -21,6 +21,12 @@ METHODS: Registry[type[Any]] = Registry(
         "kernel_shap": "piste.methods.kernel_shap:KernelShapMethod",
         "partition_shap": "piste.methods.partition_shap:PartitionShapMethod",
         "permutation_shap": "piste.methods.permutation_shap:PermutationShapMethod",
+        "contextcite": "piste.methods.contextcite:ContextCiteMethod",
+        "clime": "piste.methods.clime:CLimeMethod",
+        "spex": "piste.methods.spex:SpexMethod",
+        "proxyspex": "piste.methods.proxyspex:ProxySpexMethod",
+        "faith_banzhaf": "piste.methods.faith_banzhaf:FaithBanzhafMethod",
+        "ksii": "piste.methods.ksii:KSiiMethod",
         "linear": "piste.methods.linear:LinearMethod",
         "occlusion": "piste.methods.occlusion:OcclusionMethod",
         "gradient": "piste.methods.gradient:Gradient",
@@ -42,10 +48,14 @@ METHODS: Registry[type[Any]] = Registry(
 )
 """Methods by name; those of installed packages and registered ones too."""
 
+ALIASES = {"leave_one_out": "occlusion"}
+"""Other names of methods, as peers call them."""
+
 MethodChoice: TypeAlias = str | Method | type[Method]
-"""A name of :data:`METHODS`, a method with its options, or a class of methods."""
+"""A name of :data:`METHODS` or :data:`ALIASES`, a method with options, or a class of methods."""
 
 __all__ = [
+    "ALIASES",
     "METHODS",
     "Method",
     "MethodChoice",
@@ -65,6 +75,8 @@ def make(method: Any, options: Mapping[str, Any]) -> Method:
 
     >>> make("occlusion", {"samples": 100}).name, make(SlalomMethod(), {"samples": 50}).samples
     ('occlusion', 50)
+    >>> make("leave_one_out", {}).name
+    'occlusion'
     """
     kind: Any = type(method) if isinstance(method, Method) else _class(method)
     known = [field.name for field in fields(kind)]
@@ -78,7 +90,7 @@ def make(method: Any, options: Mapping[str, Any]) -> Method:
         kind(**chosen) if method is kind or isinstance(method, str) else replace(method, **chosen)
     )
     if made.library:  # now, so that a missing one is reported early
-        need(made.library, "peers", f"The method {kind.name!r}")
+        need(made.library, made.extra, f"The method {kind.name!r}")
     return made
 
 
@@ -90,6 +102,8 @@ def options_of(method: str | type[Method]) -> list[str]:
 def _class(method: object) -> Any:
     if isinstance(method, type) and issubclass(method, Method):
         return method
+    if isinstance(method, str):
+        method = ALIASES.get(method, method)
     if not isinstance(method, str) or method not in METHODS:
         raise PisteError(
             f"method: expected one of {', '.join(METHODS)}, or a piste.methods.Method, got "

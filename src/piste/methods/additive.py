@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -15,11 +15,22 @@ from piste.methods.base import Method, Solution, Task, default_samples, held_out
 from piste.methods.conversation import Conversation, Game, Masks
 from piste.slalom import sampling
 from piste.subject import Sequence1D
-from piste.surrogates import AdditiveSurrogate
+from piste.surrogates import AdditiveSurrogate, Surrogate
 from piste.types import Floats
 from piste.validation import check_count
 
 _MOST_STAND_INS = 8
+
+
+class Found(Protocol):
+    """What a method found: scores by name and a model that predicts."""
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """What the result should say beyond that."""
+
+    def model(self, score: str) -> tuple[dict[str, Floats], Surrogate]:
+        """Scores by name, the one that ranks called ``score``, and the surrogate they belong to."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,13 @@ class AdditiveScores:
     base: Floats | float
     more: dict[str, Any]
     """What the result should say beyond that."""
+
+    def model(self, score: str) -> tuple[dict[str, Floats], Surrogate]:
+        base = np.asarray(self.base, dtype=np.float64)
+        surrogate = AdditiveSurrogate(
+            float(base) if base.ndim == 0 else tuple(map(float, base)), score
+        )
+        return {score: np.asarray(self.scores, dtype=np.float64)}, surrogate
 
 
 class AdditiveMethod(Method):
@@ -51,14 +69,10 @@ class AdditiveMethod(Method):
         task.held_out = len(drawn)
         return list(drawn)
 
-    def solution(self, task: Task, found: AdditiveScores) -> Solution:
+    def solution(self, task: Task, found: Found) -> Solution:
         """Scores, sum and verdict; held-out questions that were asked again don't count."""
         held = task.held_out or 0
-        base = np.asarray(found.base, dtype=np.float64)
-        surrogate = AdditiveSurrogate(
-            float(base) if base.ndim == 0 else tuple(map(float, base)), self.score
-        )
-        scores = {self.score: np.asarray(found.scores, dtype=np.float64)}
+        scores, surrogate = found.model(self.score)
         asked = {sampling.key_of(np.asarray(one)) for one in task.sequences[held:]}
         rows = [
             row
@@ -131,8 +145,12 @@ class CoalitionMethod(AdditiveMethod):
         if self.samples is not None:
             check_count("samples", self.samples)
 
+    def usual_questions(self, task: Task) -> int | None:
+        """How many questions it asks itself if the user gives no number; None: as all do."""
+        return None
+
     @abstractmethod
-    def explore(self, game: Game, task: Task, budget: int) -> AdditiveScores:
+    def explore(self, game: Game, task: Task, budget: int) -> Found:
         """Call ``game`` as often as it takes, with about ``budget`` rows in all.
 
         ``game`` maps which units are kept to the explained numbers. The whole input and the empty
@@ -141,10 +159,11 @@ class CoalitionMethod(AdditiveMethod):
 
     def plan(self, task: Task) -> list[Sequence1D]:
         if task.held_out is None:
-            total = self.samples or default_samples(len(np.unique(task.subject.types)))
+            usual = None if self.samples else self.usual_questions(task)
+            total = self.samples or usual or default_samples(len(np.unique(task.subject.types)))
             first = self.ask_held_out(task, held_out_share(total, total, len(task.subject)))
             nothing = _replacements(task) if self.asks_nothing or task.subject.can_be_empty else []
-            budget = max(total - len(first) - len(nothing) - 1, 1)
+            budget = usual or max(total - len(first) - len(nothing) - 1, 1)
             task.state = _Exploration(len(nothing), budget)
             if first or nothing:
                 return [*first, *nothing]
@@ -198,7 +217,7 @@ class CoalitionMethod(AdditiveMethod):
     def solve(self, task: Task) -> Solution:
         state = task.state_as(_Exploration)
         assert state.talk is not None
-        found: AdditiveScores = state.talk.result
+        found: Found = state.talk.result
         if not task.subject.can_be_empty and state.nothing:
             found.more["empty"] = "from single units and pairs: nothing can't be read here"
         return self.solution(task, found)

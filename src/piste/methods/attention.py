@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from piste.classifiers.introspection.tracing import Trace
-from piste.methods.attention_base import AttentionMethod, PerUnit
-from piste.methods.attention_maps import LAYERS, mean_map
+from piste.methods.attention_base import LAYERS, AttentionMethod, PerUnit, mean_map
 from piste.validation import choose
 
 QUERIES = ("all", "reader")

@@ -12,8 +12,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from piste.classifiers.introspection.tracing import Trace
 from piste.errors import PisteError
-from piste.methods.attention_base import AttentionMethod, PerUnit
-from piste.methods.attention_maps import layer_maps, with_residual
+from piste.methods.attention_base import AttentionMethod, PerUnit, layer_maps, with_residual
 from piste.types import Floats, Ints
 from piste.validation import check_count
 

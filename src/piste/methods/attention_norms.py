@@ -10,8 +10,7 @@ import numpy as np
 from piste.classifiers.introspection.tracing import Layer, Trace
 from piste.errors import PisteError
 from piste.methods.attention import QUERIES
-from piste.methods.attention_base import AttentionMethod, PerUnit
-from piste.methods.attention_maps import LAYERS
+from piste.methods.attention_base import LAYERS, AttentionMethod, PerUnit
 from piste.types import Floats
 from piste.validation import choose
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from piste.classifiers.introspection.tracing import Trace
-from piste.methods.attention_base import AttentionMethod, PerUnit
-from piste.methods.attention_maps import rollout_map
+from piste.methods.attention_base import AttentionMethod, PerUnit, rollout_map
 
 
 @dataclass(frozen=True)

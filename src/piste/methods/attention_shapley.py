@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from piste.classifiers.introspection.tracing import Trace
 from piste.errors import PisteError
-from piste.methods.attention_base import AttentionMethod, PerUnit
+from piste.methods.attention_base import GRADIENTS, AttentionMethod, PerUnit, mean_map, rollout_map
 from piste.methods.attention_games import AttentionGame, Present, cls_game, mutual_game
-from piste.methods.attention_maps import GRADIENTS, mean_map, rollout_map
 from piste.validation import choose
 
 GAMES = ("cls", "mutual", "max_mutual")

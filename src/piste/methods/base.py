@@ -98,6 +98,8 @@ class Method(ABC):
     """Whether :func:`piste.evaluation.evaluate` does."""
     library: ClassVar[str] = ""
     """The module of another library that does the work, if one does."""
+    extra: ClassVar[str] = "peers"
+    """The extra of Piste that brings this library."""
 
     @property
     def short_only(self) -> bool:
@@ -124,6 +126,16 @@ def default_samples(distinct: int) -> int:
     (300, 1000, 2000)
     """
     return min(max(5 * distinct, 300), 2000)
+
+
+def expected_questions(method: Method, subject: Subject) -> int:
+    """About how many questions a method asks of an input, the whole input's own included."""
+    samples = getattr(method, "samples", 0)
+    if samples is None:
+        samples = default_samples(len(np.unique(subject.types)))
+    elif samples == "auto":
+        samples = getattr(method, "max_samples", 0)
+    return 1 + (int(samples) or len(subject) + int(getattr(method, "held_out", 0)))
 
 
 def held_out_share(share_of: int, total: int, n: int) -> int:

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from piste.classifiers.introspection.tracing import Trace
 from piste.errors import PisteError
-from piste.methods.attention_base import AttentionMethod, PerUnit
-from piste.methods.attention_maps import mean_map
+from piste.methods.attention_base import AttentionMethod, PerUnit, mean_map
 
 
 @dataclass(frozen=True)

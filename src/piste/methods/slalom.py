@@ -291,14 +291,22 @@ def _fresh(questions: list[Ints], types: Ints, seen: sampling.SeenKeys) -> list[
 
 
 def _fidelity(found: Fit, counts: Any, numbers: Floats, held: int, fitted: Flags) -> Fidelity:
-    """Over all held-out questions, and apart for single, few and many units."""
+    """Over all held-out questions, and apart for single, few and many units.
+
+    A handful of units has so few subsets that hardly any is left to hold out: then every question
+    is judged by what the fit without it predicts.
+    """
     expected = found.predict(counts[:held])
-    whole = measure_fidelity(expected, numbers[:held])
     sizes = _sizes(counts)
     few = (sizes[:held] > 1) & (sizes[:held] <= FEW)
     single = sizes[held:] == 1
     misses = numbers[held:] - found.predict(counts[held:])
     misses[fitted[held:]] = found.left_out
+    if held < _LEAST_FOR_R2 <= len(numbers):
+        left = np.concatenate([numbers[:held] - expected, misses])
+        whole = measure_fidelity(numbers - left, numbers)
+    else:
+        whole = measure_fidelity(expected, numbers[:held])
     answers = numbers[held:][single]
     return replace(
         whole,

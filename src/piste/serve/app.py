@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from fastapi import FastAPI, Request
@@ -16,17 +17,16 @@ from starlette.exceptions import HTTPException
 
 from piste.errors import PisteError
 from piste.serve import page_html, result_views, schemas
-from piste.serve.available_methods import METHOD_DESCRIPTIONS
-from piste.serve.http_errors import BusyError, MissingError, NotReadyError, TooLargeError
 from piste.serve.jobs import FINISHED
 from piste.serve.launcher import LOOPBACK
-from piste.serve.model_host import ModelHost
+from piste.serve.model_host import METHOD_DESCRIPTIONS, ModelHost
 from piste.serve.priority_lock import PriorityLock
-from piste.serve.request_limits import Limits
+from piste.serve.request_limits import BusyError, Limits, MissingError, NotReadyError, TooLargeError
 from piste.serve.result_registry import add_results
 from piste.serve.result_sources import open_results
 from piste.serve.schemas import refusals
 from piste.serve.security import SecurityMiddleware
+from piste.show.html import answer_html
 
 STATUS = {MissingError: 404, NotReadyError: 409, TooLargeError: 413, BusyError: 503}
 _ALIVE, _LOOK = 15.0, 0.1
@@ -42,11 +42,15 @@ def create_app(
     token: str | None = None,
     limits: Limits | None = None,
     runtime: str = "torch",
+    loading: Mapping[str, Any] = MappingProxyType({}),
 ) -> FastAPI:
-    """The application with its models loaded; it answers only to these hosts."""
+    """The application with its models loaded; it answers only to these hosts.
+
+    ``loading`` holds further options of :func:`piste.load`, such as prompt and labels.
+    """
     limits = limits or Limits()
     browsed = open_results(results)  # refused before models are loaded, which takes longer
-    host = ModelHost.load(models, limits, runtime)
+    host = ModelHost.load(models, limits, runtime, loading)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -126,6 +130,7 @@ def _add_pages(app: FastAPI, host: ModelHost, results: list[str]) -> None:
                 name: getattr(limits, name)
                 for name in (
                     "characters",
+                    "answer_characters",
                     "image_bytes",
                     "units",
                     "samples",
@@ -213,6 +218,15 @@ def _add_explanations(app: FastAPI, host: ModelHost) -> None:
             methods=list(one.expected),
             expected=result_views.numbers(one.expected.values()),
         )
+
+    @app.post(
+        "/api/explanations/{job}/spans",
+        responses=refusals(400, 404, 408, 409, 413, 415, 503),
+    )
+    def explain_span(job: str, request: schemas.SpanRequest) -> schemas.SpanAnswer:
+        """The explanation of a span of a language model's answer; the model is not asked again."""
+        e = host.explain_span(job, request.start, request.end)
+        return schemas.SpanAnswer(**answer_html.span_data(e))
 
     @app.get(
         "/api/explanations/{job}/export/{kind}",

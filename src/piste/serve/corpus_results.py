@@ -10,17 +10,15 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
-from piste.corpus.part_store import read_manifest
+from piste.corpus.part_store import explanation, read_manifest
 from piste.corpus.sql import connected
-from piste.corpus.stored import explanation
 from piste.errors import PisteError, need
 from piste.serve import document_query
 from piste.serve.document_query import DocumentQuery, Facts
-from piste.serve.http_errors import BusyError, MissingError
 from piste.serve.path_redaction import redact_paths
-from piste.serve.result_schemas import DocumentRow, Documents, ResultKind
+from piste.serve.request_limits import BusyError, MissingError
 from piste.serve.result_views import view_answer
-from piste.serve.schemas import ViewAnswer
+from piste.serve.schemas import DocumentRow, Documents, ResultKind, ViewAnswer
 from piste.show import wording
 from piste.show.html import explanation_html, words_html
 

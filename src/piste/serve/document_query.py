@@ -9,7 +9,7 @@ from typing import Any
 
 from piste.corpus.blocks import DOCUMENT_COLUMNS
 from piste.corpus.sql import connected, query_rows
-from piste.serve.result_schemas import DocumentRow, Documents, Sort
+from piste.serve.schemas import DocumentRow, Documents, Sort
 
 _TRUTHS = ("label", "labels", "class", "category", "gold", "truth", "target_label", "y")
 """Names of columns that hold numbers of classes, if numbers are what they hold."""

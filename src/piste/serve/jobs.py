@@ -11,16 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from piste.classifiers import Classifier
 from piste.errors import PisteError
 from piste.serve import schemas
-from piste.serve.http_errors import (
+from piste.serve.request_limits import (
     INTERNAL_ERROR,
     BusyError,
+    Limits,
     MissingError,
     NotReadyError,
     StoppedError,
 )
-from piste.serve.request_limits import Limits
 
 State: TypeAlias = Literal["waiting", "working", "done", "failed", "cancelled"]
 Result = TypeVar("Result")
@@ -42,6 +43,8 @@ class Job(Generic[Result]):
     total: int = 0
     problem: str | None = None
     result: Result | None = None
+    classifier: Classifier | None = None
+    """What was asked, if it was made for this job: a language model with one answer."""
     begun: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from hashlib import sha256
+from importlib.util import find_spec
 from os.path import abspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,20 +23,50 @@ from PIL import Image
 
 from piste.classifiers import Classifier, load
 from piste.classifiers.base import check_text
+from piste.classifiers.prompted.generating import LanguageModel
+from piste.classifiers.prompted.prompt import Prompt
 from piste.comparison import Comparison, compare_steps
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
+from piste.explanation import Explanation
 from piste.image import ImageInput
+from piste.methods import METHODS
 from piste.serve import schemas
-from piste.serve.available_methods import methods_for
-from piste.serve.http_errors import MissingError, TooLargeError
 from piste.serve.jobs import Job, Jobs
 from piste.serve.priority_lock import PriorityLock
-from piste.serve.request_limits import Limits
-from piste.subject import TextInput
+from piste.serve.request_limits import Limits, MissingError, TooLargeError
+from piste.subject import PROMPT_UNITS, UNIT_KINDS, check_levels, levels_of
 from piste.target import resolve
 from piste.verification import Check, check
 
-TEXT_UNITS = ("words", "tokens", "sentences")
+PAPER = "slalom[form=paper]"
+
+
+def _all() -> Mapping[str, str]:
+    found = {}
+    for name, method in METHODS.items():
+        found[name] = method.about
+        if name == "slalom":
+            found[PAPER] = "SLALOM as published: value and importance of units that compete"
+    return found
+
+
+METHOD_DESCRIPTIONS: Mapping[str, str] = _all()
+"""All methods with what they are; SLALOM also in the form of the paper."""
+
+
+def methods_for(classifier: Classifier) -> list[str]:
+    """Methods that may be asked for: none that reads files, none whose library is missing."""
+    known = {name: METHODS[name.partition("[")[0]] for name in METHOD_DESCRIPTIONS}
+    return [
+        name
+        for name, method in known.items()
+        if method.needs != "a table"
+        and (name != "centre" or classifier.reads == "images")
+        and (method.needs == "answers" or not isinstance(classifier, LanguageModel))
+        and (not method.library or find_spec(method.library) is not None)
+    ]
+
+
 IMAGE_UNITS = ("patches", "grid:4", "grid:7", "grid:10", "superpixels:50")
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """No others: some of Pillow's readers start programs."""
@@ -50,11 +82,20 @@ class ModelHost:
         self.classifiers, self.limits = dict(classifiers), limits
         self.jobs: Jobs[Comparison] = Jobs(limits)
         self._lock = PriorityLock(limits.questions)
+        self._spans = PriorityLock(limits.spans)
         self._decoding = threading.Lock()
 
     @staticmethod
-    def load(models: Sequence[Any], limits: Limits, runtime: Any = "torch") -> ModelHost:
-        """Load models by name, folder or hub id; clients see no more of a folder than its name."""
+    def load(
+        models: Sequence[Any],
+        limits: Limits,
+        runtime: Any = "torch",
+        loading: Mapping[str, Any] = MappingProxyType({}),
+    ) -> ModelHost:
+        """Load models by name, folder or hub id; clients see no more of a folder than its name.
+
+        ``loading`` holds further options of :func:`piste.load`, such as prompt and labels.
+        """
         found: dict[str, Classifier] = {}
         for model in models:
             if isinstance(model, Classifier):
@@ -62,7 +103,7 @@ class ModelHost:
                 classifier.name = shown = _public_name(model.name)
             else:
                 shown = _public_name(str(model))
-                classifier = load(model, name=shown, runtime=runtime)
+                classifier = load(model, name=shown, runtime=runtime, **loading)
             if shown in found:
                 raise PisteError(f"Two models are called {shown!r}: rename one of the folders.")
             found[shown] = classifier
@@ -75,8 +116,9 @@ class ModelHost:
                 name=name,
                 reads=one.reads,
                 labels=list(one.labels),
-                units=list(IMAGE_UNITS if one.reads == "images" else TEXT_UNITS),
+                units=list(_unit_choices(one)),
                 methods=methods_for(one),
+                **_about_prompt(one),
             )
             for name, one in self.classifiers.items()
         ]
@@ -97,7 +139,7 @@ class ModelHost:
     def remove(self, job: str, removed: Sequence[int]) -> Check:
         """Ask the model about the input of a finished explanation without some units."""
         comparison, asked = self.jobs.finished(job), self.jobs.get(job)
-        classifier = self.classifiers[asked.model]
+        classifier = asked.classifier or self.classifiers[asked.model]
         with self._lock.foreground():
             [one] = check(
                 classifier, list(comparison.explanations.values()), [removed], progress=False
@@ -107,6 +149,12 @@ class ModelHost:
             if one not in known and len(known) < self.limits.checks:
                 asked.result = replace(comparison, checks=(*known, one))
         return one
+
+    def explain_span(self, job: str, start: int, end: int) -> Explanation:
+        """The explanation of a span of an answer, from what was asked already: no model runs."""
+        e = next(iter(self.jobs.finished(job).explanations.values()))
+        with self._spans.foreground():
+            return e.of((start, end))
 
     def _check(self, request: schemas.ExplanationRequest, classifier: Classifier) -> None:
         limits, known = self.limits, methods_for(classifier)
@@ -119,26 +167,60 @@ class ModelHost:
             raise TooLargeError(f"At most {limits.methods} methods are compared here at a time.")
         if request.samples is not None and request.samples > limits.samples:
             raise TooLargeError(f"At most {limits.samples:,} questions per method are asked here.")
-        for text in (request.text, request.pair):
-            if text is not None and len(text) > limits.characters:
+        values = [*(request.fields or {}).values()]
+        documents = [
+            one for value in values for one in ([value] if isinstance(value, str) else value)
+        ]
+        for size in (len(request.text or ""), len(request.pair or ""), sum(map(len, documents))):
+            if size > limits.characters:
                 raise TooLargeError(
                     f"Expected at most {limits.characters:,} characters of text, got "
-                    f"{len(text):,}: shorten it."
+                    f"{size:,}: shorten it."
                 )
+        self._check_answer(request, classifier)
         if request.units is not None:
-            images = classifier.reads == "images"
-            fine = _GRID.fullmatch(request.units) if images else request.units in TEXT_UNITS
-            if not fine:
-                choices = "patches, grid:K, superpixels:K" if images else ", ".join(TEXT_UNITS)
-                raise PisteError(f"units: expected one of {choices}, got {request.units!r}.")
+            if classifier.reads != "images":
+                prompted = isinstance(classifier, LanguageModel) or _prompt_of(classifier)
+                kinds = PROMPT_UNITS if prompted else UNIT_KINDS
+                check_levels(levels_of(request.units), kinds)
+            elif not isinstance(request.units, str) or not _GRID.fullmatch(request.units):
+                raise PisteError(
+                    "units: expected one of patches, grid:K, superpixels:K, got "
+                    f"{shorten(request.units)}."
+                )
         if request.target is not None and classifier.labels:
             resolve(
                 request.target, np.zeros(len(classifier.labels)), classifier.labels, classifier.kind
             )
 
-    def _input(
-        self, request: schemas.ExplanationRequest, classifier: Classifier
-    ) -> TextInput | bytes:
+    def _check_answer(self, request: schemas.ExplanationRequest, classifier: Classifier) -> None:
+        """What is for language models alone."""
+        free = isinstance(classifier, LanguageModel)
+        for name in ("answer", "against"):
+            text = getattr(request, name)
+            if text is None:
+                continue
+            if not free:
+                raise PisteError(
+                    f"{name}: {classifier.name!r} is no language model that answers freely: choose "
+                    "a class by target."
+                )
+            if len(text) > self.limits.answer_characters:
+                raise TooLargeError(
+                    f"{name}: expected at most {self.limits.answer_characters:,} characters, got "
+                    f"{len(text):,}: shorten it."
+                )
+            check_text(text)
+        if free and request.target is not None:
+            raise PisteError(
+                f"target: {classifier.name!r} has no classes: explain its answer, then spans of it."
+            )
+        if request.chat and not _about_prompt(classifier).get("chat"):
+            raise PisteError(f"chat: {classifier.name!r} takes no messages: send the text alone.")
+
+    def _input(self, request: schemas.ExplanationRequest, classifier: Classifier) -> Any:
+        if request.fields is not None:
+            return self._field_values(request, classifier)
         if classifier.reads == "images":
             if request.image is None or request.text is not None or request.pair is not None:
                 raise PisteError(f"{classifier.name!r} sees images: send an image, and no text.")
@@ -147,7 +229,23 @@ class ModelHost:
             raise PisteError(f"{classifier.name!r} reads texts: send a text, and no image.")
         given = request.text if request.pair is None else (request.text, request.pair)
         check_text(given)
+        if isinstance(given, str):
+            return [{"role": "user", "content": given}] if request.chat else given
+        if _prompt_of(classifier) is not None or isinstance(classifier, LanguageModel):
+            raise PisteError(f"pair: {classifier.name!r} reads a prompt: send one text, or fields.")
         return given
+
+    def _field_values(self, request: schemas.ExplanationRequest, classifier: Classifier) -> Any:
+        prompt, fields = _prompt_of(classifier), request.fields or {}
+        if prompt is None:
+            raise PisteError(f"fields: {classifier.name!r} has no prompt with fields: send a text.")
+        if request.text is not None or request.pair is not None or request.image is not None:
+            raise PisteError("fields: they come instead of a text or an image: send one of them.")
+        for value in fields.values():
+            for text in [value] if isinstance(value, str) else value:
+                check_text(text)
+        prompt.turns(fields)  # refuses other fields than it has
+        return fields
 
     def _checked(self, encoded: str) -> bytes:
         """The file of an image that can be decoded; pixels would fill memory while it waits."""
@@ -175,8 +273,8 @@ class ModelHost:
 
     def _work(
         self,
-        classifier: Classifier,
-        sent: TextInput | bytes,
+        model: Classifier,
+        sent: Any,
         request: schemas.ExplanationRequest,
     ) -> Callable[[Job[Comparison]], Comparison]:
         how: dict[str, Any] = {
@@ -191,10 +289,18 @@ class ModelHost:
             with self._lock.background():
                 job.begin("reading the input")
                 given = ImageInput.of(sent) if isinstance(sent, bytes) else sent
-                size = len(classifier.subject(given, **how))
+                classifier = model
+                if isinstance(model, LanguageModel):
+                    job.begin("the answer")
+                    classifier, given = model.answering(given, request.answer, request.against)
+                    job.classifier = classifier
+                    job.begin("reading the prompt")
+                coarsest = levels_of(request.units)[0]
+                size = len(classifier.subject(given, **how | {"units": coarsest}))
                 if size > self.limits.units:
+                    named = coarsest if isinstance(coarsest, str) else "units"
                     raise TooLargeError(
-                        f"The input has {size:,} {request.units or 'units'}, and at most "
+                        f"The input has {size:,} {named}, and at most "
                         f"{self.limits.units:,} are explained here: shorten it, or cut it into "
                         "larger ones."
                     )
@@ -205,6 +311,33 @@ class ModelHost:
                 )  # fmt: skip
 
         return work
+
+
+def _prompt_of(classifier: Classifier) -> Prompt | None:
+    """The prompt of a language model, if it has one with fields."""
+    prompt = getattr(classifier, "prompt", None)
+    return prompt if isinstance(prompt, Prompt) and prompt.fields else None
+
+
+def _unit_choices(classifier: Classifier) -> tuple[str, ...]:
+    """What the page offers to cut an input into."""
+    if classifier.reads == "images":
+        return IMAGE_UNITS
+    prompt = _prompt_of(classifier)
+    several = prompt is not None and len(prompt.fields) + isinstance(classifier, LanguageModel) > 1
+    return (*PROMPT_UNITS, "parts,sentences,words") if several else UNIT_KINDS
+
+
+def _about_prompt(classifier: Classifier) -> dict[str, Any]:
+    """What clients are told of a language model."""
+    prompt = _prompt_of(classifier)
+    free = isinstance(classifier, LanguageModel)
+    return {
+        "is_language_model": free,
+        "prompt": None if prompt is None else prompt.shown,
+        "fields": [] if prompt is None else list(prompt.fields),
+        "chat": isinstance(classifier, LanguageModel) and classifier.reads_messages,
+    }
 
 
 def _public_name(name: str) -> str:

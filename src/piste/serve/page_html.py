@@ -10,7 +10,7 @@ from html import escape
 from PIL import Image
 
 from piste.methods import METHODS
-from piste.serve.available_methods import METHOD_DESCRIPTIONS
+from piste.serve.model_host import METHOD_DESCRIPTIONS
 from piste.serve.schemas import ModelInfo
 from piste.show.html import inline_figure, page_shell
 from piste.zoo.clothes import CLOTHES, draw_clothes
@@ -83,10 +83,20 @@ type="button" data-tab="results">Results</button></nav></div></header>
 <label class="piste-hidden" for="piste-text">The text</label>
 <textarea id="piste-text" name="text" rows="4" dir="auto" placeholder="Type or paste a text …"
 ></textarea>
-<details class="piste-plain"><summary>A second text, for models that read pairs</summary>
+<details class="piste-plain piste-second">
+<summary>A second text, for models that read pairs</summary>
 <label class="piste-hidden" for="piste-pair">The second text</label>
 <textarea id="piste-pair" name="pair" rows="2" dir="auto"></textarea></details>
 <p class="piste-examples piste-faint">Try: </p></div>
+<div class="piste-prompted" hidden>
+<details class="piste-plain piste-template"><summary>The prompt</summary><pre></pre></details>
+<div class="piste-fields"></div>
+<div class="piste-answers" hidden>
+<label class="piste-chat"><input type="checkbox" name="chat"> Send it as a message of a chat</label>
+<label for="piste-given">The answer to explain <small>(empty: the model's own)</small></label>
+<textarea id="piste-given" name="answer" rows="1" dir="auto"></textarea>
+<label for="piste-against">Against another answer <small>(may be empty)</small></label>
+<textarea id="piste-against" name="against" rows="1" dir="auto"></textarea></div></div>
 <div class="piste-drop" hidden tabindex="0" role="button"
 aria-label="Drop an image here, paste one, or press Enter to choose a file">
 <img alt="" hidden><p>Drop an image here, paste one, or click to choose a file.</p>
@@ -98,7 +108,7 @@ aria-label="Drop an image here, paste one, or press Enter to choose a file">
 </fieldset></details>
 <div class="piste-row2">
 <label>Cut into <select name="units"></select></label>
-<label>Explain <select name="target"></select></label>
+<label class="piste-target">Explain <select name="target"></select></label>
 <label class="piste-budget">Budget <input type="range" name="samples" min="0" max="7" value="0">
 <output></output></label>
 </div>

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from piste.serve.http_errors import BusyError
+from piste.serve.request_limits import BusyError
 
 
 class PriorityLock:

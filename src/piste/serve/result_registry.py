@@ -10,10 +10,9 @@ from fastapi import Path as InPath
 
 from piste.serve.corpus_results import CorpusRun
 from piste.serve.document_query import DocumentQuery
-from piste.serve.http_errors import MissingError
-from piste.serve.result_schemas import Documents, ResultInfo, Sort
+from piste.serve.request_limits import MissingError
 from piste.serve.result_sources import Result, StoredResult
-from piste.serve.schemas import ViewAnswer, refusals
+from piste.serve.schemas import Documents, ResultInfo, Sort, ViewAnswer, refusals
 
 Number = Annotated[int, InPath(ge=0, le=2**31 - 1)]
 _WAITING = refusals(404, 503)

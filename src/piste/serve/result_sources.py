@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeAlias
 
 from piste.comparison import Comparison
@@ -15,9 +17,8 @@ from piste.explanation import Explanation
 from piste.readers import READERS, kind_of
 from piste.serve.corpus_results import CorpusRun
 from piste.serve.path_redaction import redact_paths
-from piste.serve.result_schemas import ResultKind
 from piste.serve.result_views import comparison_view, view_answer
-from piste.serve.schemas import ViewAnswer
+from piste.serve.schemas import ResultKind, ViewAnswer
 from piste.show.html import concept_html, explanation_html, page_shell, words_html
 from piste.show.report import evaluation_html
 from piste.vocabulary import Vocabulary
@@ -31,13 +32,47 @@ _PRIVATE = ("command", "data_file")
 
 
 @dataclass(frozen=True)
-class StoredResult:
-    """A result whose view is made once, when the server starts."""
+class _Reading:
+    """What a file or folder held when it was read."""
 
-    name: str
     kind: ResultKind
     about: str
     answer: ViewAnswer
+
+
+class StoredResult:
+    """A result whose view is made when the server starts, and again when its files have changed.
+
+    Where they can't be read any more, or not yet, the view stays as it was.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.resolve()
+        self.name = self._path.name
+        self._lock = Lock()
+        self._stamp = _stamp(self._path)
+        self._held = _read(self._path)
+
+    @property
+    def kind(self) -> ResultKind:
+        return self._now().kind
+
+    @property
+    def about(self) -> str:
+        return self._now().about
+
+    @property
+    def answer(self) -> ViewAnswer:
+        return self._now().answer
+
+    def _now(self) -> _Reading:
+        with self._lock:
+            stamp = _stamp(self._path)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                with suppress(PisteError):
+                    self._held = _read(self._path)
+            return self._held
 
 
 Result: TypeAlias = StoredResult | CorpusRun
@@ -51,18 +86,36 @@ def open_results(paths: Sequence[str | Path]) -> list[Result]:
 def _opened(path: Path) -> Result:
     if not path.exists():
         raise PisteError(f"There is no file or folder {str(path)!r}: expected {KNOWN}.")
+    with _browsable(path):
+        return CorpusRun(path) if kind_of(path) == "corpus" else StoredResult(path)
+
+
+def _stamp(path: Path) -> object:
+    """Something that changes with a file, or with the files of a folder."""
     try:
+        found = sorted(path.iterdir()) if path.is_dir() else [path]
+        return [(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in found]
+    except OSError:  # just being replaced
+        return None
+
+
+def _read(path: Path) -> _Reading:
+    with _browsable(path):
         kind = kind_of(path)
-        if kind == "corpus":
-            return CorpusRun(path)
         if kind not in VIEWERS:
             raise PisteError(f"{str(path)!r} can't be browsed: expected {KNOWN}.")
         shown, about, view = VIEWERS[kind](READERS[kind](path))
+        return _Reading(shown, about, view_answer(view))
+
+
+@contextmanager
+def _browsable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except PisteError:
         raise
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
         raise PisteError(f"{str(path)!r} can't be browsed: expected {KNOWN}.") from problem
-    return StoredResult(path.resolve().name, shown, about, view_answer(view))
 
 
 Shown: TypeAlias = tuple[ResultKind, str, page_shell.View]

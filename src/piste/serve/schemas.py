@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from piste.options import HELP
 
 Name = Annotated[str, Field(max_length=200)]
+Units = (
+    Annotated[str, Field(max_length=20_000)]
+    | Annotated[list[Name], Field(min_length=1, max_length=8)]
+    | Annotated[
+        list[Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=3)]],
+        Field(min_length=1, max_length=2000),
+    ]
+)
+"""A kind, levels or spans, as a string or as a list."""
+
+
+FieldText = str | Annotated[list[str], Field(min_length=1, max_length=200)]
+"""What fills a field of a prompt: a text, or several documents."""
 
 
 class Strict(BaseModel):
@@ -24,6 +37,28 @@ class ExplanationRequest(Strict):
     pair: Annotated[
         str | None, Field(description="The second text, for models that read pairs.")
     ] = None
+    fields: Annotated[
+        dict[Name, FieldText] | None,
+        Field(
+            max_length=40,
+            description="Instead of the text, for models whose prompt has fields: a text or a "
+            "list of documents for each.",
+        ),
+    ] = None
+    chat: Annotated[
+        bool,
+        Field(description="Of a language model: send the text as a message of a chat."),
+    ] = False
+    answer: Annotated[
+        str | None,
+        Field(
+            description="Of a language model: the answer to explain; without it, the model's own."
+        ),
+    ] = None
+    against: Annotated[
+        str | None,
+        Field(description="Of a language model: another answer, which the first is held against."),
+    ] = None
     image: Annotated[
         str | None, Field(description="An image file in base64, for models that see images.")
     ] = None
@@ -33,7 +68,7 @@ class ExplanationRequest(Strict):
     methods: Annotated[
         list[Name], Field(min_length=1, max_length=32, description="Names from GET /api/models.")
     ] = ["slalom"]
-    units: Annotated[Name | None, Field(description=HELP["units"])] = None
+    units: Annotated[Units | None, Field(description=HELP["units"])] = None
     target: Annotated[Name | None, Field(description=HELP["target"])] = None
     samples: Annotated[
         int | None, Field(ge=10, description="How many questions every method may ask.")
@@ -53,6 +88,13 @@ class RemovalRequest(Strict):
         list[Annotated[int, Field(ge=0, le=2**31 - 1)]],
         Field(min_length=1, max_length=100_000, description="Numbers of units, from 0."),
     ]
+
+
+class SpanRequest(Strict):
+    """A span of an answer."""
+
+    start: Annotated[int, Field(ge=0, le=2**31 - 1, description="Its first character, from 0.")]
+    end: Annotated[int, Field(ge=1, le=2**31 - 1, description="The character behind its last.")]
 
 
 class Problem(BaseModel):
@@ -75,6 +117,14 @@ class ModelInfo(BaseModel):
     labels: list[str]
     units: list[str]
     methods: list[str]
+    is_language_model: bool = False
+    """Whether it answers freely, without labels."""
+    prompt: str | None = None
+    """How it is asked, if it is a language model with a prompt of its own."""
+    fields: list[str] = []
+    """What the prompt has places for."""
+    chat: bool = False
+    """Whether a text can be sent as a message of a chat."""
 
 
 class MethodInfo(BaseModel):
@@ -127,3 +177,65 @@ class ViewAnswer(BaseModel):
     html: str
     rules: str
     data: dict[str, Any]
+
+
+class SpanAnswer(BaseModel):
+    """The explanation of a span of an answer: the score that ranks, of every unit."""
+
+    said: str
+    value: float
+    reasons: list[tuple[str, bool]]
+    """The reasons, piece by piece; true for names of units."""
+    trust: str
+    warnings: list[str]
+    r2: float | None
+    scores: list[float | None]
+    errors: list[float | None]
+    places: int
+    sides: list[str]
+    """What positive and negative scores mean."""
+
+
+ResultKind: TypeAlias = Literal[
+    "corpus", "vocabulary", "concepts", "explanation", "comparison", "evaluation"
+]
+Sort: TypeAlias = Literal[
+    "document", "predicted", "probability", "r2", "units", "surprise"
+]  # names of columns of the query in run_documents: clients can sort by nothing else
+
+
+class ResultInfo(BaseModel):
+    """One result that can be browsed."""
+
+    number: Annotated[int, Field(description="By which it is asked for.")]
+    kind: ResultKind
+    name: Annotated[str, Field(description="Of its file or folder.")]
+    about: str
+
+
+class DocumentRow(BaseModel):
+    """One document of a corpus run."""
+
+    document: int
+    id: str | None
+    predicted: str
+    probability: float | None
+    r2: Annotated[float | None, Field(description="How well the explanation predicts the model.")]
+    units: int
+    surprise: float | None
+    truth: Annotated[str | None, Field(description="The label that the data give it.")]
+    agrees: Annotated[bool | None, Field(description="Whether that label is the predicted one.")]
+    text: Annotated[str, Field(description="Its beginning, or the place where it was found.")]
+    kept: dict[str, str | None]
+
+
+class Documents(BaseModel):
+    """A page of a corpus run's documents."""
+
+    total: Annotated[int, Field(description="Documents that fit what is searched for.")]
+    offset: int
+    rows: list[DocumentRow]
+    predicted: Annotated[list[str], Field(description="Labels that were predicted at all.")]
+    kept: list[str]
+    truth: Annotated[str | None, Field(description="Which of these has the data's labels.")]
+    surprise: Annotated[str, Field(description="What surprise means in this run.")]

@@ -19,8 +19,7 @@ from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 
-from piste.serve.http_errors import INTERNAL_ERROR
-from piste.serve.request_limits import Limits
+from piste.serve.request_limits import INTERNAL_ERROR, Limits
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -10,8 +10,8 @@ import numpy as np
 from piste.comparison import VERDICTS, Comparison
 from piste.errors import PisteError
 from piste.explanation import Explanation
-from piste.show import metric_labels, wording
-from piste.show.method_colours import family
+from piste.show import labels, wording
+from piste.show.labels import family
 from piste.types import Floats
 from piste.verification import Check
 
@@ -112,14 +112,14 @@ class SideBySide:
         if not column:
             return []
         top = (max if VERDICTS[name].better == "higher" else min)(column.values())
-        rule = metric_labels.places(name, column.values())
-        shown = metric_labels.shown(top, rule)
-        return [m for m, value in column.items() if metric_labels.shown(value, rule) == shown]
+        rule = labels.places(name, column.values())
+        shown = labels.shown(top, rule)
+        return [m for m, value in column.items() if labels.shown(value, rule) == shown]
 
     def shown(self, method: str, name: str) -> str:
         """A figure of a method as text."""
-        rule = metric_labels.places(name, self.column(name).values())
-        return metric_labels.shown(self.figure(method, name), rule)
+        rule = labels.places(name, self.column(name).values())
+        return labels.shown(self.figure(method, name), rule)
 
     def badge(self, e: Explanation) -> str:
         """How faithful one method is, in a few words."""

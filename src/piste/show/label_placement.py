@@ -133,3 +133,15 @@ def _holds(boxes: Floats, points: Floats) -> bool:
         return False
     inside = (points[:, None] > boxes[None, :, :2]) & (points[:, None] < boxes[None, :, 2:])
     return bool(inside.all(axis=2).any())
+
+
+def axis_range(numbers: Floats) -> tuple[float, float]:
+    """From the least to the largest number, with 0 unless all are far from it.
+
+    >>> axis_range(np.array([1.0, 2.0])), axis_range(np.array([-61.0, -58.0]))
+    ((0.0, 2.0), (-61.0, -58.0))
+    """
+    low, high = float(numbers.min()), float(numbers.max())
+    if high > low and min(abs(low), abs(high)) > 3 * (high - low):
+        return low, high
+    return min(low, 0.0), max(high, 0.0)

@@ -1,14 +1,16 @@
-"""What the scores of an explanation are called and mean, and which of them are shown."""
+"""What the scores of an explanation are called and mean, which are shown, and in which columns."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from piste.explanation import UNDIRECTED, Explanation
 from piste.show import colours, wording
 from piste.surrogates import MeanSurrogate
+from piste.types import Floats
 
 MEANINGS = {
     "value": "the answer that is expected of the unit alone",
@@ -19,6 +21,7 @@ MEANINGS = {
     "removal": "how much the answer falls if the unit is removed",
     "shapley": "its fair share of the answer (Shapley value)",
     "sensitivity": "how strongly the answer reacts to the unit, without saying which way",
+    "first_order": "what the method gives the unit by itself, without its interactions",
     "attribution": "the share of the answer that the method gives the unit",
 }
 """What the known scores mean, in a few words."""
@@ -65,6 +68,9 @@ def meaning(e: Explanation, name: str) -> str:
         words = "what the unit says when all weight is on it, before saturation"
     if name == "contribution" and _link(e) is not None:
         words = "its part in this text: all parts and a constant add up to the evidence"
+    if wording.of_answer(e):
+        words = words.replace("the answer", "the log-probability")
+        words = words.replace("its part in this text: all parts", "its share: all shares")
     words = re.sub(r"\bthe unit\b", f"the {wording.part(e)}", words)
     words = words.replace("other units", f"other {wording.part(e)}s")
     return words.replace("this text", f"this {wording.what(e)}")
@@ -80,6 +86,8 @@ def scale(e: Explanation, name: str) -> str:
         e.target.kind == "output" and e.output.probabilities is not None
     ):
         return "log-odds"
+    if wording.of_answer(e):
+        return "log-probability"
     return "logit above the mean" if e.target.kind == "all" else e.target.name
 
 
@@ -90,6 +98,8 @@ def sides(e: Explanation, name: str, label: str | int | None = None) -> tuple[st
     if name in UNDIRECTED:
         return "the answer reacts to it", "no score is below 0"
     above, below = wording.sides(e, label)
+    if name == "value" and wording.of_answer(e) and not e.target.minus:
+        return "likelier with it alone", "less likely with it alone"  # it is below 0 in any case
     return (f"{above} on its own", f"{below} on its own") if name == "value" else (above, below)
 
 
@@ -148,8 +158,9 @@ def glossary(e: Explanation) -> dict[str, str]:
     """The terms that a reader of the result meets, each with one or two sentences."""
     found: dict[str, str] = {}
     for name in main_scores(e):
-        unit = scale(e, name)
-        found[name] = f"{meaning(e, name)}{f', in {unit}' if name in _SCALED and unit else ''}."
+        unit, words = scale(e, name), meaning(e, name)
+        told = name not in _SCALED or unit in words
+        found[name] = f"{words}{'' if told else f', in {unit}'}."
     if saturation(e):
         found["saturation"] = saturation(e)
     if e.mixing is not None:
@@ -197,6 +208,8 @@ def how_to_read(e: Explanation, name: str, label: str | int | None = None) -> st
     """A score in a sentence or two: what it is, and what its sign means."""
     if name in UNDIRECTED or name == "importance":
         return f"{_capital(name)}: {meaning(e, name)}."
+    if name == "value" and wording.of_answer(e) and not e.target.minus:
+        return f"{_capital(name)}: {meaning(e, name)}."
     above, below = sides(e, name, label)
     return f"{_capital(name)}: {meaning(e, name)}. Above 0 it {above}, below 0 it {below}."
 
@@ -236,3 +249,57 @@ def named(e: Explanation, some: list[wording.Kind], label: str | int | None = No
     clear = np.any(stand_out, axis=0) & (strengths > _FAINTEST)
     chosen = [index for index in order if clear[index]][: most_names(e)]
     return chosen if len(chosen) >= _FEWEST else order[:_FEWEST]
+
+
+MOST_CLASSES = 10
+"""Classes offered when all are explained: the most probable ones."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One score of every unit, of one class where each class has its own."""
+
+    name: str
+    label: str | None
+    scores: Floats
+    errors: Floats
+    places: int
+    meaning: str
+    sides: tuple[str, str]
+    """What positive and negative scores mean."""
+
+    @property
+    def title(self) -> str:
+        return self.name if self.label is None else f"{self.name}, {self.label}"
+
+    def shown(self, unit: int) -> str:
+        """A unit's score with its error, as a reader wants it."""
+        return wording.with_error(float(self.scores[unit]), float(self.errors[unit]), self.places)
+
+
+def columns(e: Explanation, label: str | None = None) -> list[Column]:
+    """Every score to show, the ranking one first; class-wise for ``label`` or the likely classes.
+
+    A score that doesn't depend on the class (importance) is one column.
+    """
+    logits = np.asarray(e.output.logits)
+    likely = [int(index) for index in np.argsort(-logits, kind="stable")[:MOST_CLASSES]]
+    classes = likely if label is None else [e.output.labels.index(label)]
+    result = []
+    for name in sorted(shown(e), key=lambda name: name != e.ranking):
+        wanted: list[int | None] = list(classes) if e.scores[name].ndim > 1 else [None]
+        result += [_column(e, name, index) for index in wanted]
+    return result
+
+
+def _column(e: Explanation, name: str, index: int | None) -> Column:
+    scores = e.score(name, index)
+    return Column(
+        name=name,
+        label=None if index is None else e.output.labels[index],
+        scores=scores,
+        errors=e.error(name, index),
+        places=wording.digits(scores),
+        meaning=how_to_read(e, name, index),
+        sides=sides(e, name, index),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,12 @@ import numpy as np
 from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
 from piste.image import ImageInput
-from piste.subject import Unit
+from piste.prompt_text import PromptText
+from piste.subject import PROMPT_UNITS, Unit
 from piste.surrogates import MeanSurrogate
 from piste.types import Flags, Floats
+
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def of_image(e: Explanation) -> bool:
@@ -23,15 +27,39 @@ def of_image(e: Explanation) -> bool:
 
 def what(e: Explanation) -> str:
     """What was explained, as a noun."""
-    return "image" if of_image(e) else "text"
+    if of_image(e):
+        return "image"
+    return "prompt" if isinstance(e.input, PromptText) else "text"
+
+
+def of_answer(e: Explanation) -> bool:
+    """Whether an answer of a language model was explained, or a span of it."""
+    return e.target.kind == "answer" and e.answer is not None
+
+
+def answer_name(e: Explanation, limit: int = 60) -> str:
+    """The explained answer or span in quotes, with what it is told apart from."""
+    assert e.answer is not None
+    if not e.target.minus:
+        return f"“{short(e.target.labels[0], limit)}”"
+    one, other = (short(text or "", limit // 2) for text in (e.target.labels[0], e.answer.against))
+    return f"“{one}” over “{other}”"
+
+
+def of_whole_answer(e: Explanation) -> bool:
+    """Whether all of the answer is explained, not a span."""
+    return e.answer is not None and len(e.target.indices) == len(e.answer.spans)
 
 
 def part(e: Explanation) -> str:
-    """A unit as a noun: an image has parts, a text words, tokens, sentences or units."""
+    """A unit as a noun: an image has parts, a text words, tokens, sentences … or units."""
     if of_image(e):
         return "part"
+    parts = [unit.part for unit in e.units]
+    if None not in parts and len({*parts}) == len(parts) > 1:
+        return "part"
     named = input_notes(e).get("units")
-    return str(named)[:-1] if named in ("words", "tokens", "sentences") else "unit"
+    return str(named)[:-1] if named in PROMPT_UNITS else "unit"
 
 
 @dataclass(frozen=True)
@@ -149,6 +177,8 @@ def shown_class(e: Explanation, label: str | int | None = None) -> str | None:
 def sides(e: Explanation, label: str | int | None = None) -> tuple[str, str]:
     """What positive and negative scores mean, for legends."""
     target, labels = e.target, e.output.labels
+    if of_answer(e):
+        return _answer_sides(e)
     if target.kind == "margin" and len(target.indices) == 2:
         a, b = (labels[index] for index in target.indices)
         return f"speaks for {a}", f"speaks for {b}"
@@ -162,8 +192,20 @@ def sides(e: Explanation, label: str | int | None = None) -> tuple[str, str]:
     return f"raises {target.name}", f"lowers {target.name}"
 
 
+def _answer_sides(e: Explanation) -> tuple[str, str]:
+    assert e.answer is not None
+    if e.target.minus:
+        one, other = (short(text or "", 40) for text in (e.target.labels[0], e.answer.against))
+        return f"speaks for “{one}”", f"speaks for “{other}”"
+    name = "the answer" if of_whole_answer(e) else answer_name(e, 40)
+    return f"makes {name} likelier", f"makes {name} less likely"
+
+
 def prediction(e: Explanation) -> str:
-    """The model's answer: a class with its probability, or the number of a regression."""
+    """The model's answer: a class with its probability, a text, or the number of a regression."""
+    if of_answer(e):
+        scale = "difference of log-probabilities" if e.target.minus else "log-probability"
+        return f"{answer_name(e)} ({scale} {number(float(e.output.logits[0]))})"
     chance = e.output.probability
     if chance is not None:
         return f"{e.output.label} ({percent(chance)})"
@@ -199,6 +241,16 @@ def input_warnings(e: Explanation) -> Iterator[str]:
         yield f"The text was too long for the model: {lost} cut off, neither read nor explained."
     elif notes.get("long") == "windows":
         yield "The text was too long for the model: it was read in windows, answers are averaged."
+    for name, said in _SPAN_NOTES.items():
+        if isinstance(spans := notes.get(name), list):
+            few = ", ".join(str(tuple(span)) for span in spans[:3])
+            yield f"{said}: {few}{' …' if len(spans) > 3 else ''}."
+
+
+_SPAN_NOTES = {
+    "widened_spans": "Spans that end within a token of the model were widened to the whole token",
+    "lost_spans": "Spans in the part of the text that was cut off are not explained",
+}
 
 
 def warnings(e: Explanation) -> Iterator[str]:
@@ -299,6 +351,8 @@ def _leads(e: Explanation, label: str | int | None) -> tuple[tuple[str, str], in
     """Words before the units for and against the model's answer, and the sign of the former."""
     target, said = e.target, e.output.label
     because = "mostly because of "
+    if of_answer(e):
+        return (because if not target.minus else "for it speak mostly ", "against it "), 1
     if target.kind == "margin" and len(target.indices) == 2:
         a, b = (e.output.labels[index] for index in target.indices)
         if said == b:
@@ -344,3 +398,45 @@ def _trust(e: Explanation) -> str:
 
 def _plain(value: float) -> str:
     return number(value).lstrip("+")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a text; ``unit`` is None between units, ``unread`` after a truncation."""
+
+    text: str
+    unit: int | None
+    unread: bool = False
+
+
+def texts(e: Explanation) -> list[list[Piece]]:
+    """The input cut into pieces, one list per text of a pair; joined, they are the input."""
+    if isinstance(e.input, ImageInput):
+        return []
+    given = (e.input,) if isinstance(e.input, str) else e.input
+    cut = input_notes(e).get("long") == "truncate"
+    result = []
+    for segment, text in enumerate(given):
+        spans = sorted(
+            (unit.start, unit.end, index)
+            for index, unit in enumerate(e.units)
+            if unit.segment == segment and unit.end > unit.start
+        )
+        pieces, at = [], 0
+        for start, end, index in spans:
+            if end <= at:
+                continue  # byte-level tokens may share one character
+            if start > at:
+                pieces.append(Piece(text[at:start], None))
+            pieces.append(Piece(text[max(start, at) : end], index))
+            at = end
+        if at < len(text):
+            rest = text[at:]
+            pieces.append(Piece(rest, None, unread=cut and bool(rest.strip())))
+        result.append(pieces)
+    return result
+
+
+def printable(text: str) -> str:
+    """Without control characters and direction overrides: a text must not steer the terminal."""
+    return _STEERING.sub("�", text)

@@ -54,6 +54,17 @@ def test_everything_kept_is_the_models_own_output(family: Any, units: Any, remov
     np.testing.assert_allclose(again.ask(questions), subject.ask(questions), atol=1e-5)
 
 
+@pytest.mark.parametrize("removal", ["delete", "attention", "blur"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_binding_asks_the_model_nothing(
+    name: str, removal: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier = piste.load(build(name), processor())
+    monkeypatch.setattr(type(classifier.model), "__call__", None)  # would fail if called
+    assert len(classifier.subject(photo(), removal=removal)) > 1
+    assert classifier.calibration.batches == 0
+
+
 @pytest.mark.parametrize("removal", ["delete", "mean", "blur", "noise"])
 def test_a_batch_of_one_equals_a_batch_of_many(family: Any, removal: Any) -> None:
     subject = family.subject(photo(), units="grid:4", removal=removal)
@@ -67,6 +78,7 @@ def test_a_batch_of_one_equals_a_batch_of_many(family: Any, removal: Any) -> Non
 def test_what_can_be_taken_out_is_found_not_listed() -> None:
     for name, (*_, drops) in FAMILIES.items():
         subject = loaded(name).subject(photo(), units="grid:2")
+        subject.classifier.calibrate(subject)
         assert subject.removal == ("delete" if drops else "mean"), name
         assert ("instead" in subject.notes) == (not drops)
     e = piste.explain(loaded("swin"), photo(), units="grid:2", method="occlusion")
@@ -113,15 +125,16 @@ def test_hiding_from_attention_is_leaving_out(vit: Any) -> None:
         vit.subject(photo(), removal="attention").ask(questions), out, atol=1e-5
     )
     with pytest.raises(PisteError, match=r"still matters in it.*: choose 'delete', 'mean'"):
-        loaded("dinov2").subject(photo(), removal="attention")
+        loaded("dinov2").subject(photo(), removal="attention").ask([[0]])
     with pytest.raises(PisteError, match="removal='attention' is not possible with Swin"):
-        loaded("swin").subject(photo(), removal="attention")
+        loaded("swin").subject(photo(), removal="attention").ask([[0]])
 
 
 def test_nothing_can_be_asked_where_something_is_left(vit: Any) -> None:
     assert vit.subject(photo()).can_be_empty
     assert np.isfinite(vit.subject(photo()).ask([[]])).all()
     pooled = loaded("dinov2").subject(photo())  # has a mean over no patches in it
+    loaded("dinov2").calibrate(pooled)
     assert not pooled.can_be_empty
     with pytest.raises(PisteError, match="nothing would be left to read"):
         pooled.ask([[]])

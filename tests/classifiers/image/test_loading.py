@@ -15,7 +15,7 @@ from PIL import Image
 import piste
 from piste import PisteError
 from piste.classifiers import ImageClassifier, PixelFunction
-from piste.classifiers.image.fills import FILLS, fill
+from piste.classifiers.image.preprocessing import FILLS, fill
 from piste.image import ImageInput
 from tests.classifiers.images import build, loaded, photo, processor
 from tests.conftest import TEXT
@@ -95,7 +95,7 @@ def test_wrong_company_is_named(vit: Any, bert: Any) -> None:
         ((vit.model.vit, vit.processor), {}, "Expected one row of logits per image"),
     ):
         with pytest.raises(PisteError, match=words):
-            piste.load(*arguments, **options).subject(photo())
+            piste.load(*arguments, **options).subject(photo()).ask([[0]])
 
 
 def test_functions_of_pixels() -> None:
@@ -268,7 +268,7 @@ def test_a_model_of_one_patch_and_images_of_another_size(vit: Any) -> None:
     with pytest.raises(PisteError, match="single unit to this model"):
         piste.explain(single, photo())
     with pytest.raises(PisteError, match="can't read an image of 20 × 20 pixels"):
-        vit.subject(ImageInput(photo(20, 20), prepared=True))
+        vit.subject(ImageInput(photo(20, 20), prepared=True)).ask([[0]])
     with pytest.raises(PisteError, match="only 3 pixels wide or high"):
         piste.load(bright, inputs="pixels").subject(photo(3, 3))
 

@@ -30,7 +30,8 @@ COMPILED = ("partition_shap", "permutation_shap")
 def few(name: str) -> dict[str, Any]:
     """Options for a quick run."""
     known = {field.name for field in fields(METHODS[name])}
-    return {option: value for option, value in SMALL.items() if option in known}
+    small = SMALL | ({"samples": 700} if name == "spex" else {})  # its codes need more
+    return {option: value for option, value in small.items() if option in known}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,11 @@ def test_an_image_model_that_is_a_slalom_is_recovered() -> None:
 @pytest.mark.parametrize(
     "method",
     # An image's regions are no words that a table could have.
-    [name for name in METHODS if name not in COMPILED and METHODS[name].needs != "a table"],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "spex"))
+        for name in METHODS
+        if name not in COMPILED and METHODS[name].needs != "a table"
+    ],
 )
 def test_every_method_explains_an_image(method: str, vit: Any, tmp_path: Path) -> None:
     one, same = (

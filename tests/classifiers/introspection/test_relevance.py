@@ -11,8 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812  # as everyone calls it
 
-from piste.classifiers.introspection.relevance import RelevanceModel, steps_without_rule
-from piste.classifiers.introspection.relevance_rules import Rules
+from piste.classifiers.introspection.relevance import RelevanceModel, Rules, steps_without_rule
 
 Array = np.ndarray
 

@@ -19,7 +19,7 @@ from piste.methods import METHODS, options_of
 from tests.conftest import FAMILIES, TEXT, build, make_bytes
 
 REMOVALS = ("mask", "pad", "attention")
-COMPILED = ("partition_shap", "permutation_shap")  # their library compiles for some seconds
+COMPILED = ("partition_shap", "permutation_shap", "spex")  # their libraries take some seconds
 BLACK_BOX = [
     pytest.param(name, marks=[pytest.mark.slow] if name in COMPILED else [])
     for name, method in METHODS.items()
@@ -188,7 +188,8 @@ def test_functions_of_tokens_can_be_masked(wordpiece: Any) -> None:
 @pytest.mark.parametrize("method", BLACK_BOX)
 def test_every_method_runs_with_masks(bert: Any, method: str) -> None:
     text = "A slow start, but a wonderful ending."
-    options = {"samples": 60} if "samples" in options_of(method) else {}
+    enough = 400 if method == "spex" else 60  # its codes need more
+    options = {"samples": enough} if "samples" in options_of(method) else {}
     e = piste.explain(bert, text, method=method, removal="mask", **options)
     assert e.settings["input"]["removal"] == "mask"
     assert all(np.isfinite(scores).all() for scores in e.scores.values())

@@ -11,7 +11,12 @@ from transformers import PreTrainedTokenizerFast
 
 import piste
 from piste.classifiers.text.tokenization import read_tokens
-from piste.classifiers.text.units import group_tokens, sentence_spans, word_spans
+from piste.classifiers.text.units import (
+    group_tokens,
+    paragraph_spans,
+    sentence_spans,
+    word_spans,
+)
 from tests.conftest import TEXT
 
 
@@ -106,3 +111,47 @@ def test_slow_tokenizers_work_without_offsets(wordpiece: Any, bert: Any) -> None
     assert [u.text.lower() for u in subject.units] == [u.text.lower() for u in fast.units]
     assert [u.segment for u in subject.units] == [u.segment for u in fast.units]
     assert subject.ask([subject.whole]) == pytest.approx(fast.ask([fast.whole]))
+
+
+def test_paragraphs_are_parted_by_blank_lines_breaks_or_else_by_lines() -> None:
+    def cut(text: str) -> list[str]:
+        return [text[a:b] for a, b in paragraph_spans(text)]
+
+    assert cut("One.\nStill.\r\n \r\nTwo.") == ["One.\nStill.", "Two."]
+    assert cut("One<br /><br>Two<br>two") == ["One<br /><br>", "Two<br>two"]
+    assert cut("\n\n<br><br>\nOne\n\n\n") == ["<br><br>\nOne"]
+    assert cut("One\nTwo\n") == ["One", "Two"]
+    assert cut("Only one. And more.") == ["Only one. And more."]
+
+
+def test_paragraphs_over_tokens_hold_whole_sentences(bert: Any) -> None:
+    text = "A slow start. Really!\n\nDo you think so? No."
+    subject = bert.subject(text, units="paragraphs")
+    assert [u.text for u in subject.units] == ["A slow start. Really!", "Do you think so? No."]
+    assert sum(unit.tokens for unit in subject.units) == subject.notes["tokens"] - 2
+
+
+def test_long_blanks_cost_no_more_than_their_length() -> None:
+    for text in (" " * 200_000, "\n " * 100_000, "<br " * 50_000, "a\n" * 50_000):
+        paragraph_spans(text)
+        sentence_spans(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("我喜歡電影", ["我", "喜", "歡", "電", "影"]),
+        ("人々が𠮷", ["人", "々", "が", "𠮷"]),
+        ("か\u3099く", ["か\u3099", "く"]),
+        ("ภาพยนตร์ดีมาก", ["ภา", "พ", "ย", "น", "ต", "ร์", "ดี", "มา", "ก"]),
+        ("เด็กไทย 2๕๖", ["เด็", "ก", "ไท", "ย", "2", "๕๖"]),
+        ("ພາສາລາວ", ["ພາ", "ສາ", "ລາ", "ວ"]),
+        ("ខ្មែរ", ["ខ្មែ", "រ"]),
+        ("မြန်မာဘာသာ", ["မြန်", "မာ", "ဘာ", "သာ"]),
+        ("ดีgoodดี", ["ดี", "good", "ดี"]),
+        ("हिन्दी film", ["हिन्दी", "film"]),
+    ],
+)
+def test_scripts_without_blanks(text: str, expected: list[str], byte_pairs: Any) -> None:
+    assert [text[a:b] for a, b in word_spans(text)] == expected
+    assert words(byte_pairs, text) == expected  # a byte is a token here

@@ -13,7 +13,7 @@ from PIL import Image
 
 import piste
 from piste import PisteError
-from piste.data.image_rationales import Region, read_region
+from piste.data.rationales import Region, read_region
 from piste.evaluation import class_f1, evaluate
 from piste.evaluation.metrics.pointing_game import Pointing
 from piste.image import ImageInput

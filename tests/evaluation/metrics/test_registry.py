@@ -17,7 +17,7 @@ from piste.evaluation.benchmark.run_store import read_results
 from piste.evaluation.metrics import BaseMetric, make, model_metrics
 from piste.evaluation.metrics.base import RUNTIME
 from piste.evaluation.results import Results
-from piste.show.report.report_files import write_report
+from piste.show.report.evaluation_html import write_report
 from tests.cli import commands
 
 STORED = Path(__file__).parents[1] / "benchmark" / "stored_run"

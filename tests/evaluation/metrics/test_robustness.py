@@ -12,12 +12,11 @@ import torch
 
 import piste
 from piste import PisteError
-from piste.evaluation.benchmark.runner import evaluate
+from piste.evaluation.benchmark.evaluation_run import evaluate
 from piste.evaluation.ground_truth import Additive, SoftMean, recovery
-from piste.evaluation.metrics.robustness import Stability
+from piste.evaluation.metrics.ranking import agreement, rank_agreement, top_overlap
+from piste.evaluation.metrics.robustness import Stability, randomised, shuffled
 from piste.evaluation.paraphrases import SWAPS, swap
-from piste.evaluation.random_weights import randomised, shuffled
-from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
 
 WEIGHTS = {"like": 2.0, "film": -1.0, "movie": -1.0, "really": 0.5, "not": 3.0, "n't": 3.0}
 

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from piste.errors import PisteError
 from piste.evaluation.bootstrap import interval
 from piste.evaluation.results import Interval, Results, Row
-from piste.show.method_colours import family, styles
+from piste.show.labels import family, styles
 from piste.show.report import metric_figures
-from piste.show.report.bands import spread, spreads
 from piste.show.report.dot_figures import Scale
+from piste.show.report.metric_figures import spread, spreads
 from tests.evaluation.invented import METHODS, invented
 
 NAMES = ["intervals", "removal", "fidelity", "cost"]

@@ -14,9 +14,8 @@ from rich.console import Console
 
 from piste import PisteError
 from piste.evaluation.bootstrap import summary
-from piste.evaluation.exports import summary_rows, to_csv, to_parquet
 from piste.evaluation.metrics import Figure, figures_of, make
-from piste.evaluation.results import Results, Row
+from piste.evaluation.results import Results, Row, summary_rows, to_csv, to_parquet
 from piste.show.report.result_tables import compared, render, to_markdown
 from piste.show.report.standings import standing
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from piste.classifiers.backends.base import Inputs, Runtime
+from piste.classifiers.backends.runtime import Inputs, Runtime
 
 
 class OnnxRuntime(Runtime):

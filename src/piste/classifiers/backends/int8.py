@@ -13,9 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from piste.classifiers.backends.base import Inputs
-from piste.classifiers.backends.native import TorchRuntime
-from piste.classifiers.backends.weight_sharing import linear_weight, twin_of
+from piste.classifiers.backends.runtime import Inputs, TorchRuntime
+from piste.classifiers.introspection.model_state import linear_weight, twin_of
 from piste.errors import PisteError
 
 

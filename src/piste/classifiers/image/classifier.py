@@ -13,13 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from piste.classifiers.backends.weight_sharing import twin_of
-from piste.classifiers.base import counting_calibration
+from piste.classifiers.base import check_logits, counting_calibration, read_head
 from piste.classifiers.fingerprint import fingerprint_model
-from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.image.batching import Row, TokenRunner
-from piste.classifiers.image.fills import fill
-from piste.classifiers.image.preprocessing import Preparation
+from piste.classifiers.image.preprocessing import Preparation, fill
 from piste.classifiers.image.subject import (
     BaseImageClassifier,
     ImageSubject,
@@ -28,9 +25,8 @@ from piste.classifiers.image.subject import (
 )
 from piste.classifiers.image.token_dropping import TokenLayout, find_patches, find_place, first_line
 from piste.classifiers.image.units import Patches, cut_image
-from piste.classifiers.introspection.gradients import GradientAccess
-from piste.classifiers.introspection.image_gradients import PatchGradients, PixelGradients
-from piste.classifiers.introspection.model_state import evaluation_mode, state_of
+from piste.classifiers.introspection.gradients import GradientAccess, PatchGradients, PixelGradients
+from piste.classifiers.introspection.model_state import evaluation_mode, state_of, twin_of
 from piste.errors import PisteError
 from piste.image import ImageInput
 from piste.subject import Binding, Question, Subject
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
 class PatchAccess:
     """What was found out about a model that looks at images of one size."""
 
-    patches: Patches | None
     place: TokenLayout | None
     """Where all of an image stands in tokens; None if nowhere."""
     obstacle: str = ""
@@ -95,18 +90,37 @@ class ImageClassifier(BaseImageClassifier):
     # -- binding -------------------------------------------------------------------------------
 
     def bind(self, input: Any, how: Binding) -> ImageSubject:
-        removal = how.removal
         image, rounded = self.preparation.prepare(read_image(input))
-        with self.session():
-            access = self._patch_access(image)
+        patches = self._patches(image)
         notes: dict[str, Any] = {"long": "fits", "size": [image.width, image.height]}
         if rounded:
             notes["rounded"] = rounded
-        if access.patches is not None:
-            notes["patches"] = [access.patches.rows, access.patches.columns]
+        if patches is not None:
+            notes["patches"] = [patches.rows, patches.columns]
+        by_token = how.removal in ("delete", "attention")
+        cut = cut_image(image, how.units, patches, whole_patches=by_token)
+        # As if patches had 16 × 16 pixels, until it is known what the model makes of them.
+        return ImageSubject(self, image, cut, how.removal, notes, cost=token_cost(image))
+
+    def _patches(self, image: ImageInput) -> Patches | None:
+        return find_patches(self.model, image.height, image.width, self.preparation.channels)
+
+    # -- calibrating ---------------------------------------------------------------------------
+
+    def calibrate(self, subject: Subject) -> None:
+        """Find out, on the first image of a size, whether patches can be left out or hidden.
+
+        Where they can't be left out, the subject's removal becomes "mean", and its notes say so.
+        """
+        assert isinstance(subject, ImageSubject)
+        if subject.is_settled:
+            return
+        with self.session():
+            access = self._patch_access(subject.image)
+        removal, instead = subject.removal, ""
         if removal == "delete" and access.runner is None:
             removal = "mean"
-            notes["instead"] = (
+            instead = (
                 f"patches can't be taken out of {type(self.model).__name__} ({access.obstacle}): "
                 "they are painted over with the image's mean colour"
             )
@@ -116,16 +130,13 @@ class ImageClassifier(BaseImageClassifier):
                 f"({access.unhidden or access.obstacle}): choose 'delete', 'mean', 'blur' or "
                 "'noise'."
             )
-        by_token = removal in ("delete", "attention")
-        cut = cut_image(image, how.units, access.patches, whole_patches=by_token)
         token_units = None
-        if by_token and access.place is not None and cut.patch_units is not None:
-            token_units = _token_units(access.place, cut.patch_units)
-        # As if patches had 16 × 16 pixels, where it has none of its own or of very different size.
-        cost = token_cost(image) if access.runner is None else access.runner.place.tokens
-        subject = ImageSubject(self, image, cut, removal, notes, token_units=token_units, cost=cost)
+        by_token = removal in ("delete", "attention")
+        if by_token and access.place is not None and subject.patch_units is not None:
+            token_units = _token_units(access.place, subject.patch_units)
         subject.can_be_empty = removal != "delete" or access.reads_nothing
-        return subject
+        tokens = None if access.runner is None else access.runner.place.tokens
+        subject.settle(removal, token_units, tokens, instead)
 
     def _patch_access(self, image: ImageInput) -> PatchAccess:
         """What the model does with images of this size, tried on the first. In a session."""
@@ -145,24 +156,21 @@ class ImageClassifier(BaseImageClassifier):
                 f"{image.height} pixels ({problem}): is the image processor another model's?"
             ) from problem
         check_logits(getattr(own, "logits", None), 1, self.model, "image")
-        return self._inspect(values)
+        return self._inspect(self._patches(image), values)
 
-    def _inspect(self, values: torch.Tensor) -> PatchAccess:
-        patches = None
+    def _inspect(self, patches: Patches | None, values: torch.Tensor) -> PatchAccess:
+        if patches is None:
+            return PatchAccess(None, "it does not cut images into patches")
         try:
-            patches = find_patches(self.model, values)
-            if patches is None:
-                return PatchAccess(None, None, "it does not cut images into patches")
             place, obstacle = find_place(self.model, values, patches)
             if place is None or obstacle:
-                return PatchAccess(patches, place, obstacle)
+                return PatchAccess(place, obstacle)
             runner = TokenRunner(self.model, place, values)
             tokens = runner.embed(values)
             runner.settle(tokens)
         except Exception as problem:  # a model that can't be copied or hooked is seen from outside
-            return PatchAccess(patches, None, f"it can't be looked into: {first_line(problem)}")
+            return PatchAccess(None, f"it can't be looked into: {first_line(problem)}")
         return PatchAccess(
-            patches,
             place,
             runner=runner,
             reads_nothing=runner.reads_nothing(tokens),

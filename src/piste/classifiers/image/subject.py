@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from piste.classifier import Classifier
 from piste.classifiers.base import EngineSubject
-from piste.classifiers.image.fills import fill
+from piste.classifiers.image.preprocessing import fill
 from piste.classifiers.image.units import Segmentation, read_units
 from piste.errors import PisteError, shorten
 from piste.image import ImageInput
@@ -46,8 +46,9 @@ class ImageSubject(EngineSubject):
     With the removals "delete" and "attention" a question is about tokens, with all others about
     pixels. A question's payload is the subject and which of its units are kept.
 
-    ``token_units`` is the unit of every token of the whole image, −1 for those that are no
-    patch; None where questions are about pixels.
+    Which of the two it is may have to be tried out, so :meth:`settle` says it, before the first
+    question. ``token_units`` is the unit of every token of the whole image then, −1 for those that
+    are no patch; None where questions are about pixels.
     """
 
     only_drops = True
@@ -60,7 +61,6 @@ class ImageSubject(EngineSubject):
         removal: Removal,
         notes: Mapping[str, Any],
         *,
-        token_units: Ints | None = None,
         cost: int = 1,
     ) -> None:
         self.classifier = classifier
@@ -71,10 +71,23 @@ class ImageSubject(EngineSubject):
         self.removal, self.notes = removal, notes
         self.can_be_empty = True
         self.limit = None
-        self.token_units = token_units
+        self.token_units: Ints | None = None
+        self.is_settled = False
         self.areas, self.patch_units = cut.areas, cut.patch_units
         self._cost = cost
         self._key = bytes.fromhex(image.digest) + cut.digest
+
+    def settle(
+        self, removal: Removal, token_units: Ints | None, tokens: int | None, instead: str
+    ) -> None:
+        """How it is asked: what removal really is, and the tokens of the whole image, if known.
+
+        ``instead`` says why removal is another one than was asked for; empty if it is not.
+        """
+        self.removal, self.token_units, self.is_settled = removal, token_units, True
+        self._cost = tokens or self._cost
+        if instead:
+            self.notes = {**self.notes, "instead": instead}
 
     @cached_property
     def fill(self) -> NDArray[np.uint8]:

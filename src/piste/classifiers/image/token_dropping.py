@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from piste.classifiers.backends.weight_sharing import twin_of
 from piste.classifiers.image.units import Patches
+from piste.classifiers.introspection.model_state import twin_of
 
 _MOST_MORE = 64
 """Tokens there may be beside those of the patches: class, distillation, registers."""
@@ -109,23 +109,19 @@ def first_line(problem: Exception) -> str:
 # -- finding -------------------------------------------------------------------------------------
 
 
-def find_patches(model: nn.Module, values: torch.Tensor) -> Patches | None:
-    """How a model cuts an image: by a convolution of the pixels that moves by its own size."""
-    found: list[Patches] = []
+def find_patches(model: nn.Module, height: int, width: int, channels: int) -> Patches | None:
+    """How a model cuts an image: by a convolution of the pixels that moves by its own size.
 
-    def look(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        if args and isinstance(args[0], torch.Tensor) and args[0].shape == values.shape:
-            apart = module.stride == module.kernel_size and module.padding in ((0, 0), "valid")
-            if apart and not found:
-                height, width = (int(size) for size in module.kernel_size)  # type: ignore[union-attr]  # of a Conv2d
-                found.append(Patches(output.shape[2], output.shape[3], height, width))
-
-    twin = twin_of(model)
-    for module in twin.modules():
-        if isinstance(module, nn.Conv2d):
-            module.register_forward_hook(look)
-    twin(pixel_values=values)
-    return found[0] if found else None
+    Read from its layers; nothing is run.
+    """
+    for module in model.modules():
+        if not isinstance(module, nn.Conv2d) or module.in_channels != channels:
+            continue
+        if module.stride == module.kernel_size and module.padding in ((0, 0), "valid"):
+            high, wide = (int(size) for size in module.kernel_size)
+            rows, columns = height // high, width // wide
+            return Patches(rows, columns, high, wide) if rows and columns else None
+    return None
 
 
 def find_place(

@@ -11,9 +11,9 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from piste.errors import PisteError, need
+from piste.errors import PisteError, need, shorten
 from piste.image import ImageInput
-from piste.subject import IMAGE_UNITS, Unit
+from piste.subject import IMAGE_UNITS, Unit, UnitChoice
 from piste.types import Ints
 
 Labels = NDArray[np.int32]
@@ -59,7 +59,7 @@ class Segmentation:
 
 
 def cut_image(
-    image: ImageInput, units: str | None, patches: Patches | None, *, whole_patches: bool
+    image: ImageInput, units: UnitChoice, patches: Patches | None, *, whole_patches: bool
 ) -> Segmentation:
     """Cut a prepared image; with ``whole_patches`` no patch is divided between two units."""
     kind, number = _chosen(units, patches)
@@ -88,7 +88,7 @@ def _regular(
     return _by_patch(f"grid:{number}", owners, own, number)
 
 
-def read_units(units: str | None) -> tuple[str, int] | None:
+def read_units(units: UnitChoice) -> tuple[str, int] | None:
     """A kind of cut and its number, None if it is left to the image; unknown ones are refused.
 
     >>> read_units("grid:7")
@@ -97,17 +97,17 @@ def read_units(units: str | None) -> tuple[str, int] | None:
     if units is None:
         return None
     if units == "patches":
-        return units, 0
+        return "patches", 0
     found = re.fullmatch(r"(grid|superpixels):(\d{1,4})", str(units))
     if found is None or int(found[2]) < 2:
         raise PisteError(
             f"units: expected one of {', '.join(IMAGE_UNITS)} for an image, with K of at least "
-            f"2, such as grid:7, got {units!r}."
+            f"2, such as grid:7, got {shorten(units)}."
         )
     return found[1], int(found[2])
 
 
-def _chosen(units: str | None, patches: Patches | None) -> tuple[str, int]:
+def _chosen(units: UnitChoice, patches: Patches | None) -> tuple[str, int]:
     found = read_units(units)
     if found is None:
         few = patches is not None and len(patches) <= MOST_PATCHES

@@ -103,12 +103,7 @@ class AttentionCapture(TorchFunctionMode):
             key, value = (one.repeat_interleave(times, dim=-3) for one in (key, value))
         sharpness = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
         scores = query @ key.transpose(-2, -1) * sharpness
-        if is_causal:
-            seen = torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril()
-            scores = scores.masked_fill(~seen, float("-inf"))
-        if attn_mask is not None:
-            hides = attn_mask.dtype == torch.bool
-            scores = scores.masked_fill(~attn_mask, float("-inf")) if hides else scores + attn_mask
+        scores = masked(scores, attn_mask, is_causal)
         weights = torch.softmax(scores, dim=-1)  # this mode is not active within itself
         mixed = weights @ value
         self._note(AttentionCall(weights, value, mixed))
@@ -198,3 +193,18 @@ class AttentionCapture(TorchFunctionMode):
 
 def _is_attention(call: AttentionCall) -> bool:
     return call.mixed is not None or call.weights.ndim > 3
+
+
+def masked(scores: torch.Tensor, mask: torch.Tensor | None, is_causal: bool) -> torch.Tensor:
+    """Scores … × queries × keys as torch's attention masks them, before their softmax.
+
+    >>> masked(torch.zeros(2, 2), None, True).softmax(dim=-1).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
+    """
+    if is_causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if mask is None:
+        return scores
+    if mask.dtype == torch.bool:
+        return scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return scores + mask

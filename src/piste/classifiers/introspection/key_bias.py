@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import torch
 from torch.overrides import TorchFunctionMode
 
+from piste.classifiers.introspection.attention_capture import masked
+
 HIDDEN = -1e4
 """A bias that leaves a key no weight, to the last bit."""
 _SAME = 1e-4
@@ -66,19 +68,8 @@ class KeyBias(TorchFunctionMode):
         if keys != self.bias.shape[1]:
             return func(query, key, value, attn_mask, dropout_p, is_causal, **more)
         self.times += 1
-        bias = self.bias.to(query.dtype)[:, None, None, :]
-        lowest = torch.finfo(query.dtype).min
-        if is_causal:
-            seen = torch.ones(queries, keys, dtype=torch.bool, device=query.device)
-            attn_mask = seen.tril(keys - queries)
-        if attn_mask is None:
-            mask = bias.expand(-1, -1, queries, -1)
-        elif attn_mask.dtype == torch.bool:
-            mask = bias + torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(
-                ~attn_mask, lowest
-            )
-        else:
-            mask = bias + attn_mask
+        bias = self.bias.to(query.dtype)[:, None, None, :].expand(-1, -1, queries, -1)
+        mask = masked(bias, attn_mask, is_causal)
         return func(query, key, value, mask, dropout_p, False, **more)
 
     def _normalise(self, func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:

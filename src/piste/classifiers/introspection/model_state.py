@@ -1,12 +1,14 @@
-"""The state in which a user's model is asked, and how to tell that it was changed since."""
+"""The state in which a user's model is asked, how a change of it shows, and copies around it."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 
 
 @contextmanager
@@ -65,3 +67,25 @@ def plain_attributes(module: torch.nn.Module) -> dict[str, Any]:
 
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else int(tensor._version)
+
+
+def twin_of(model: nn.Module, *, own_config: bool = False) -> nn.Module:
+    """The same modules anew, in evaluation mode, around the same tensors and config."""
+    shared: list[Any] = [*model.parameters(), *model.buffers()]
+    if not own_config:
+        shared += [module.config for module in model.modules() if hasattr(module, "config")]
+    return copy.deepcopy(model, {id(one): one for one in shared}).eval()
+
+
+def linear_weight(part: nn.Module) -> torch.Tensor | None:
+    """Outputs × inputs of a linear layer, or of GPT-2's transposed kind of it; None of others.
+
+    >>> linear_weight(nn.LayerNorm(3)) is None, tuple(linear_weight(nn.Linear(3, 2)).shape)
+    (True, (2, 3))
+    """
+    weight = getattr(part, "weight", None)
+    if not isinstance(weight, nn.Parameter):
+        return None
+    if isinstance(part, nn.Linear):
+        return weight.detach()
+    return weight.detach().T if type(part).__name__ == "Conv1D" else None

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from piste.classifiers.backends.runner import Backend
-from piste.classifiers.backends.weight_sharing import twin_of
-from piste.classifiers.base import counting_calibration
+from piste.classifiers.backends.backend import Backend
+from piste.classifiers.base import check_logits, counting_calibration, read_head
 from piste.classifiers.fingerprint import fingerprint_model
-from piste.classifiers.heads import check_logits, read_head
 from piste.classifiers.introspection.gradients import GradientAccess, TextGradients
-from piste.classifiers.introspection.model_state import evaluation_mode
+from piste.classifiers.introspection.model_state import evaluation_mode, twin_of
 from piste.classifiers.text.batching import (
     RIGHT,
     Batch,
@@ -26,11 +24,11 @@ from piste.classifiers.text.batching import (
     pad_rows,
     unused_id,
 )
-from piste.classifiers.text.length_limits import longest_sequence
 from piste.classifiers.text.masking import MaskedSubject
 from piste.classifiers.text.prefix_plan import Group, share
 from piste.classifiers.text.prefix_sharing import PrefixRunner
 from piste.classifiers.text.subject import TokenClassifier, TokenSubject
+from piste.classifiers.text.tokenization import longest_sequence
 from piste.errors import PisteError, is_out_of_memory
 from piste.subject import Question, Sequence1D, Subject
 from piste.types import Floats, Ints
@@ -49,6 +47,9 @@ class TextClassifier(TokenClassifier):
     >>> piste.load("piste:reviews").labels
     ('negative', 'positive')
     """
+
+    tail: int = 0
+    """How many tokens at the end of every question are no part of the text."""
 
     def __init__(
         self,
@@ -100,14 +101,10 @@ class TextClassifier(TokenClassifier):
         if isinstance(subject, MaskedSubject):
             subject = subject.plain
         assert isinstance(subject, TokenSubject)
-        with counting_calibration(self):
-            self._calibrate(subject)
-
-    def _calibrate(self, subject: TokenSubject) -> None:
         if self._runner.layout is None:
             probes = probe_questions(subject)
             if len({probe.length for probe in probes}) > 1:
-                with self.session():
+                with self.session(), counting_calibration(self):
                     self._runner.settle(probes)
         if not self._backend.is_current():
             self._start_backend(subject)
@@ -116,10 +113,12 @@ class TextClassifier(TokenClassifier):
 
     def _reads_nothing(self, subject: TokenSubject) -> bool:
         """Whether the bare frame can be asked: some models fail on very short sequences."""
+        if subject.is_pinned:  # then it is a text
+            return True
         if self._bare_frame is None:
             (question, _) = subject.encode([])[0]
             try:
-                with self.session():
+                with self.session(), counting_calibration(self):
                     self.answer([question])
                 self._bare_frame = True
             except (RuntimeError, IndexError, ValueError):
@@ -127,30 +126,37 @@ class TextClassifier(TokenClassifier):
         return self._bare_frame
 
     def answer(self, questions: Sequence[Question]) -> Floats:
-        with counting_calibration(self):
-            self._backend.check(questions, self._runner.answer)
+        self._check(questions)
         return self._runner.answer(questions).to(torch.float64).cpu().numpy()
+
+    def _check(self, questions: Sequence[Question]) -> None:
+        if self._backend.is_unchecked(questions):
+            with counting_calibration(self):
+                self._backend.check(questions, self._runner.answer)
 
     def share(
         self, questions: Sequence[Question], budget: int
     ) -> Iterator[tuple[list[Question], Floats]] | None:
         """Causal decoders compute beginnings that questions have in common only once."""
-        with counting_calibration(self):
-            self._backend.check(questions, self._runner.answer)
+        self._check(questions)
+        if "past_key_values" not in self._accepted:
+            return None  # it takes no keys and values of earlier tokens
         module = self._backend.module
         if self._prefixes is None or self._prefixes.model is not module:
             typed = "token_type_ids" in getattr(self.tokenizer, "model_input_names", ())
-            self._prefixes = None if module is None else PrefixRunner(module, types=typed)
+            self._prefixes = (
+                None if module is None else PrefixRunner(module, types=typed, tail=self.tail)
+            )
         runner = self._prefixes
         if runner is None or runner.reason or any(map(_is_special, questions)):
             return None
         rows = [question.payload[0] for question in questions]
         if self._backend.is_replaced and any(row[-1] == runner.pad for row in rows):
             return None  # a pruned copy reads the last token, the model the last that is no padding
-        groups = share(rows, budget, pad=runner.pad)
+        groups = share(rows, budget, pad=runner.pad, tail=self.tail)
         if not any(group.paths.size for group in groups):
             return None
-        with counting_calibration(self):
+        with counting_calibration(self) if runner.is_untried(rows) else nullcontext():
             usable = runner.usable(rows)
         if not usable:
             return None
@@ -162,7 +168,7 @@ class TextClassifier(TokenClassifier):
         if self._runner.layout is None or not probes:
             return
         example = self._inputs(pad_rows(probes, self._runner.layout, self._runner.pad))
-        with self.session():
+        with self.session(), counting_calibration(self):
             self._backend.begin(mixed_questions(subject), self._runner.answer, example)
             if not self._backend.receives_padding and self._runner.pad is None:
                 self._runner.layout = None  # it can't be told what padding is: try anew

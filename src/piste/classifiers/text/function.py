@@ -14,18 +14,20 @@ from piste.classifiers.base import EngineSubject, check_text
 from piste.classifiers.outputs import Reading, as_matrix, look_like_probabilities, to_logits
 from piste.classifiers.text.batching import Batch, PaddedRunner
 from piste.classifiers.text.classifier import probe_questions
-from piste.classifiers.text.length_limits import longest_sequence
+from piste.classifiers.text.spans import as_given, place_spans
 from piste.classifiers.text.subject import TokenClassifier, TokenSubject
-from piste.classifiers.text.units import Span, sentence_spans, word_spans
+from piste.classifiers.text.tokenization import longest_sequence
+from piste.classifiers.text.units import PLAIN_SPANS, Span
 from piste.errors import PisteError
 from piste.subject import (
     Binding,
     Parts,
     Question,
     Sequence1D,
+    SpanFunction,
+    Spans,
     Subject,
     Unit,
-    UnitKind,
     text_units,
 )
 from piste.target import OutputKind
@@ -154,7 +156,7 @@ class TextFunction(FunctionOutputs):
         if kind == "tokens":
             raise PisteError(
                 "units='tokens' needs a tokenizer, and a function of texts has none: choose "
-                "units='words' or units='sentences'."
+                "units='words', 'sentences' or 'paragraphs'."
             )
         return TextSubject(self, texts[0], kind)
 
@@ -164,49 +166,102 @@ class TextFunction(FunctionOutputs):
 
 
 class TextSubject(EngineSubject):
-    """A plain text whose units are cut out of the string and joined again as they stood."""
+    """A plain text whose units are cut out of the string and joined again as they stood.
 
-    def __init__(self, classifier: TextFunction, text: str, units: UnitKind) -> None:
+    Where units are spans, the text between them is pinned: it stays in its place, and units stay
+    between the pinned pieces they stood between.
+    """
+
+    def __init__(
+        self, classifier: Classifier, text: str, units: str | Spans | SpanFunction
+    ) -> None:
         self.classifier = classifier
         self.input = text
-        self.cut = units
         self._text = text
-        spans = word_spans(text) if units == "words" else sentence_spans(text)
-        self._spans: list[Span] = spans
-        # What stands before the first unit when it is asked behind another one.
-        self._blank = " " if any(a[1] < b[0] for a, b in pairwise(spans)) else ""
+        if isinstance(units, str):
+            self.cut, spans = units, PLAIN_SPANS[units](text)
+        else:
+            placed = place_spans(units, [text])
+            self.cut = as_given(placed, [text])
+            spans = [_solid(text, start, end) for _, start, end in placed]
         self.units = tuple(Unit(text[start:end], start, end) for start, end in spans)
         if not self.units:
             raise PisteError("The text has no words: there is nothing to explain.")
-        numbers = {word: number for number, word in enumerate(dict.fromkeys(self._contents()))}
-        self.types = np.array([numbers[word] for word in self._contents()], dtype=np.int64)
-        self.can_be_empty = False  # many functions fail on an empty text
+        self._read_pieces(spans)
+        # What stands before the first piece when it is asked behind another one.
+        gaps = any(a[1] < b[0] for a, b in pairwise(self._pieces))
+        self._blank = " " if gaps else ""
+        contents = list(zip((unit.text for unit in self.units), self._slots, strict=True))
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(contents))}
+        self.types = np.array([numbers[word] for word in contents], dtype=np.int64)
+        self.can_be_empty = bool(self._pinned)  # many functions fail on an empty text
         self.limit = None
         self.notes = {"long": "fits"}
+        if self._pinned:
+            self.notes["pinned_characters"] = sum(
+                self._pieces[piece][1] - self._pieces[piece][0] for piece in self._pinned
+            )
 
-    def _contents(self) -> list[str]:
-        return [unit.text for unit in self.units]
+    def _read_pieces(self, spans: Sequence[Span]) -> None:
+        """Units and pinned text in order, and the slot of each unit: pinned text parts them."""
+        self._pieces: list[Span] = []
+        self._pinned: list[int] = []
+        self._unit_pieces: list[int] = []
+        self._slots: list[int] = []
+        last = 0
+        for start, end in [*spans, (len(self._text), len(self._text))]:
+            if self._text[last:start].strip():
+                self._pinned.append(len(self._pieces))
+                self._pieces.append(_solid(self._text, last, start))
+            if start < end:
+                self._unit_pieces.append(len(self._pieces))
+                self._slots.append(len(self._pinned))
+                self._pieces.append((start, end))
+            last = end
 
     def encode(self, sequence: Sequence1D) -> Parts:
-        text = self._join([int(unit) for unit in self.check(sequence)])
+        text = self.join(self.check(sequence).tolist())
         return [(Question(text, 1, text), 1.0)]
 
-    def _join(self, sequence: Sequence[int]) -> str:
-        """The text of a sequence; white space as in the original, all units give it unchanged."""
-        pieces = [self._text[: self._spans[0][0]]] if sequence[0] == 0 else []
-        for place, unit in enumerate(sequence):
-            start, end = self._spans[unit]
+    def join(self, units: Sequence[int]) -> str:
+        """The text of some units, with what is pinned around them."""
+        pieces = self._in_place(units)
+        return self._join(pieces) if pieces else ""
+
+    def _in_place(self, units: Sequence[int]) -> list[int]:
+        """The pieces of a question: its units in their slots, pinned text between them."""
+        if not self._pinned:
+            return [self._unit_pieces[unit] for unit in units]
+        slots: list[list[int]] = [[] for _ in range(len(self._pinned) + 1)]
+        for unit in units:
+            slots[self._slots[unit]].append(self._unit_pieces[unit])
+        pieces = slots[0]
+        for pinned, slot in zip(self._pinned, slots[1:], strict=True):
+            pieces += [pinned, *slot]
+        return pieces
+
+    def _join(self, pieces: Sequence[int]) -> str:
+        """The text of some pieces; white space as in the original, all give it unchanged."""
+        parts = [self._text[: self._pieces[0][0]]] if pieces[0] == 0 else []
+        for place, piece in enumerate(pieces):
+            start, end = self._pieces[piece]
             if place:
-                gap = self._text[self._spans[unit - 1][1] : start] if unit else self._blank
-                last = self._text[self._spans[sequence[place - 1]][1] - 1]
-                glued = not gap and sequence[place - 1] != unit - 1
+                gap = self._text[self._pieces[piece - 1][1] : start] if piece else self._blank
+                last = self._text[self._pieces[pieces[place - 1]][1] - 1]
+                glued = not gap and pieces[place - 1] != piece - 1
                 if glued and last.isalnum() and self._text[start].isalnum():
                     gap = " "
-                pieces.append(gap)
-            pieces.append(self._text[start:end])
-        if sequence[-1] == len(self._spans) - 1:
-            pieces.append(self._text[self._spans[-1][1] :])
-        return "".join(pieces)
+                parts.append(gap)
+            parts.append(self._text[start:end])
+        if pieces[-1] == len(self._pieces) - 1:
+            parts.append(self._text[self._pieces[-1][1] :])
+        return "".join(parts)
+
+
+def _solid(text: str, start: int, end: int) -> Span:
+    """A span without the blanks at its ends."""
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
 
 
 class TokenFunction(FunctionOutputs, TokenClassifier):

@@ -101,6 +101,7 @@ def share(
     least: float = 0.12,
     call: int = 128,
     slots: int = 8192,
+    tail: int = 0,
 ) -> list[Group]:
     """Groups of rows of token ids (none empty) that reuse each other's beginnings.
 
@@ -108,6 +109,7 @@ def share(
     token that is not ``pad``, the one a classification head looks for. Where less than ``least``
     of all tokens would be saved the groups are plain batches, longest rows first. ``call`` is
     what one more call of the model costs, in tokens; a store never holds more than ``slots``.
+    The last ``tail`` tokens of every row, and the one before them, are always run.
 
     >>> text = np.arange(9)
     >>> groups = share([np.delete(text, k) for k in range(9)], budget=40, call=4)
@@ -124,9 +126,14 @@ def share(
     keys = [row.astype(">u4").tobytes() for row in rows]
     order = np.array(sorted(range(len(rows)), key=keys.__getitem__), dtype=np.int64)
     common = _common(rows, order)
+    if tail:
+        bodies = lengths[order] - tail - 1
+        common = np.minimum(common, np.minimum(bodies[:-1], bodies[1:]))
     if common.sum() < least * lengths.sum():
         return plain
-    limits = lengths - 1 if pad is None else np.array([_last_clear(row, pad) for row in rows])
+    limits = (
+        lengths - 1 if pad is None or tail else np.array([_last_clear(row, pad) for row in rows])
+    )
     shared = _parts(order, common, lengths, limits, budget, call, slots)
     saved = 1 - _cost(shared, call) / _cost(plain, call)
     return shared if saved >= least else plain

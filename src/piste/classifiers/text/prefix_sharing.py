@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from piste.classifiers.backends.native import TorchRuntime
+from piste.classifiers.backends.runtime import TorchRuntime
 from piste.classifiers.text.batching import unused_id
 from piste.classifiers.text.prefix_plan import Group, Ids, share
 
@@ -73,10 +73,10 @@ class PrefixRunner:
     """Answers groups of rows, if the model's answers stay what they are without sharing.
 
     The model is never changed; it must be in evaluation mode, and no gradients are kept. Where
-    ``types`` is set it is given token types, all of them 0.
+    ``types`` is set it is given token types, all of them 0; ``tail`` is as in :func:`share`.
     """
 
-    def __init__(self, model: Any, *, types: bool = False) -> None:
+    def __init__(self, model: Any, *, types: bool = False, tail: int = 0) -> None:
         pad = getattr(model.config.get_text_config(), "pad_token_id", None)
         self.pad = pad if isinstance(pad, int) and pad >= 0 else None
         self.reason: str | None = None
@@ -89,26 +89,32 @@ class PrefixRunner:
         embeddings = getattr(model, "get_input_embeddings", lambda: None)()
         self._vocabulary: int | None = getattr(embeddings, "num_embeddings", None)
         self._types = types
+        self._tail = tail
         self._tried_length = 0
+
+    def is_untried(self, rows: Sequence[Ids]) -> bool:
+        """Whether :meth:`usable` will have to ask the model."""
+        return self.reason is None and max(map(len, rows)) > self._tried_length
 
     def usable(self, rows: Sequence[Ids]) -> bool:
         """Whether these rows may share; tried again on every row longer than those before.
 
         Length matters: some models look back only so far.
         """
-        longest = max(rows, key=len)
-        if self.reason is None and len(longest) > self._tried_length:
+        if self.is_untried(rows):
+            longest = max(rows, key=len)
             self._tried_length = len(longest)
             self.reason = self._objection(longest)
         return self.reason is None
 
     def _objection(self, row: Ids) -> str | None:
         """Three generations of pieces of one row, asked together and one by one."""
-        shorter = np.delete(row, 5 * len(row) // 8)
-        pieces = [row, row, row[:-1], shorter, shorter[:-1], np.delete(row, 3 * len(row) // 8)]
-        pieces = [piece for piece in pieces if len(piece)]
+        body, tail = row[: len(row) - self._tail], row[len(row) - self._tail :]
+        shorter = np.delete(body, 5 * len(body) // 8)
+        bodies = [body, body, body[:-1], shorter, shorter[:-1], np.delete(body, 3 * len(body) // 8)]
+        pieces = [np.concatenate([one, tail]) for one in bodies if len(one)]
         budget = len(pieces) * len(row)
-        groups = share(pieces, budget, pad=self.pad, least=0.0, call=0)
+        groups = share(pieces, budget, pad=self.pad, least=0.0, call=0, tail=self._tail)
         try:
             truth = torch.cat([self._alone(piece) for piece in pieces])
             answers = torch.empty_like(truth)

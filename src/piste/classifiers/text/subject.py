@@ -11,6 +11,7 @@ import numpy as np
 from piste.classifier import Classifier
 from piste.classifiers.base import EngineSubject, check_text
 from piste.classifiers.text.masking import MaskedSubject
+from piste.classifiers.text.spans import as_given, group_spans, place_spans
 from piste.classifiers.text.tokenization import read_tokens
 from piste.classifiers.text.units import Token, group_tokens
 from piste.errors import PisteError
@@ -20,10 +21,11 @@ from piste.subject import (
     Question,
     Removal,
     Sequence1D,
+    SpanFunction,
+    Spans,
     Subject,
     TextInput,
     Unit,
-    UnitKind,
     text_units,
 )
 from piste.types import Ints
@@ -57,6 +59,12 @@ class TokenClassifier(Classifier):
             )
         subject = TokenSubject(self, input, texts, tokens, text_units(how.units), notes)
         if subject.limit is not None and subject.limit < 1:
+            if subject.is_pinned:
+                raise PisteError(
+                    f"The text outside the spans has {notes['pinned_tokens']} tokens and is part "
+                    f"of every question, but the model reads at most {self.limit}: choose spans "
+                    "that cover more of the text, or long='truncate'."
+                )
             raise PisteError(
                 f"The model reads at most {self.limit} tokens, which its special tokens fill "
                 "already: check model_max_length of the tokenizer."
@@ -93,10 +101,11 @@ class TokenClassifier(Classifier):
 
 
 class TokenSubject(EngineSubject):
-    """An input as token ids: fixed runs of special tokens with slots for units between them.
+    """An input as token ids: fixed runs of tokens with slots for units between them.
 
-    A single text has one slot ([CLS] … [SEP]), a pair has two. Units stay in their slot and
-    keep the order they are asked in.
+    Special tokens are fixed, and so is pinned text: what lies outside the spans, if ``units`` are
+    spans. A single text has one slot ([CLS] … [SEP]), a pair has two, and pinned text parts them
+    further. Units stay in their slot and keep the order they are asked in.
     """
 
     def __init__(
@@ -105,14 +114,13 @@ class TokenSubject(EngineSubject):
         input: TextInput,
         texts: Sequence[str],
         tokens: Sequence[Token],
-        units: UnitKind,
+        units: str | Spans | SpanFunction,
         notes: dict[str, Any],
     ) -> None:
         self.classifier: TokenClassifier = classifier
         self.input = input
-        self.notes = notes
-        self.cut = units
-        groups = group_tokens(tokens, texts, units)
+        self.notes: dict[str, Any] = notes
+        tokens, groups = self._grouped(tokens, texts, units)
         self.units = tuple(_unit(tokens, group, texts) for group in groups)
         self._ids = [np.array([tokens[p].id for p in group], dtype=IDS) for group in groups]
         self._kinds = [np.array([tokens[p].type for p in group], dtype=IDS) for group in groups]
@@ -133,6 +141,32 @@ class TokenSubject(EngineSubject):
         frame = sum(len(run) for run in self._frame)
         self.can_be_empty = frame > 0
         self.limit = None if classifier.limit is None else classifier.limit - frame
+
+    def _grouped(
+        self, tokens: Sequence[Token], texts: Sequence[str], units: str | Spans | SpanFunction
+    ) -> tuple[Sequence[Token], list[list[int]]]:
+        """The tokens with pinned ones fixed, and the positions of those of each unit."""
+        self.is_pinned = False
+        """Whether some of the text is part of every question."""
+        if isinstance(units, str):
+            self.cut = units
+            return tokens, group_tokens(tokens, texts, units)
+        spans = place_spans(units, texts)
+        self.cut = as_given(spans, texts)
+        found = group_spans(tokens, texts, spans)
+        if found.empty and not (found.groups and "truncated_tokens" in self.notes):
+            first = as_given(found.empty[:1], texts)[0]
+            raise PisteError(
+                f"units: expected spans that cover a token each, got {first}, "
+                f"{texts[found.empty[0][0]][slice(*found.empty[0][1:])]!r}, of which no token is "
+                "left: make it larger, or join it with its neighbour."
+            )
+        self.is_pinned = found.pinned > 0
+        told = {"widened_spans": found.widened, "lost_spans": found.empty}
+        self.notes |= {name: as_given(some, texts) for name, some in told.items() if some}
+        if found.pinned:
+            self.notes["pinned_tokens"] = found.pinned
+        return found.tokens, found.groups
 
     def _read_frame(self, tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> None:
         """Fixed runs and the slots between them, from the positions of the fixed tokens."""

@@ -1,12 +1,14 @@
-"""Where words and sentences begin and end, in plain text and over a tokenizer's tokens."""
+"""Where words, sentences and paragraphs begin and end, in a text and over a tokenizer's tokens."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+
+from piste.classifiers.text.scripts import UNSPACED, unit_begins
 
 Span = tuple[int, int]
 
@@ -15,11 +17,12 @@ Span = tuple[int, int]
 _PLAIN_WORD = re.compile(r"\w+(?:[^\w\s]\w+)*|[^\w\s]+")
 # The look behind keeps this and sentence ends linear: no run is tried from its middle again.
 _CONTRACTION = re.compile(r"(?<!\w)\w+(?:['’]\w+)+")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _SENTENCE_END = re.compile(
-    r"""(?<![.…])[.!?…]+["'”’)\]]*(?=\s|<br|$)|[。！？｡]+"""
+    r"""(?<![.…])[.!?…]+["'”’)\]]*(?=\s|<br|$)|[。！？｡।॥።។။]+"""
     r"""|(?<!\s)(?:\s*<br\s*/?>\s*)+|\n\s*\n"""
 )
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*|<br\s*/?>(?:\s*<br\s*/?>)+\s*", re.IGNORECASE)
+_LINE_END = re.compile(r"\n\s*|<br\s*/?>\s*", re.IGNORECASE)
 _ABBREVIATION = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|cf|no|vol|fig|approx|inc|ltd)"
     r"|\b[A-Za-z](?:\.[A-Za-z])*)\.$",
@@ -50,25 +53,21 @@ def word_spans(text: str) -> list[Span]:
     """
     spans: list[Span] = []
     for match in _PLAIN_WORD.finditer(_marks_as_letters(text)):
-        if not _CJK.search(text, *match.span()):
+        if not UNSPACED.search(text, *match.span()):
             spans.append(match.span())
             continue
-        # Scripts without blanks have no words to see: every character is a unit of its own.
         start = match.start()
-        for position in range(match.start(), match.end()):
-            if _CJK.match(text[position]):
-                if start < position:
-                    spans.append((start, position))
-                spans.append((position, position + 1))
-                start = position + 1
-        if start < match.end():
-            spans.append((start, match.end()))
+        for place in range(match.start() + 1, match.end()):
+            if unit_begins(text, place):
+                spans.append((start, place))
+                start = place
+        spans.append((start, match.end()))
     return spans
 
 
 def _marks_as_letters(text: str) -> str:
     """Combining marks belong to the letter before them; regular expressions don't know that."""
-    return "".join("a" if unicodedata.category(c)[0] == "M" else c for c in text)
+    return "".join("a" if _is_mark(c) else c for c in text)
 
 
 def sentence_spans(text: str) -> list[Span]:
@@ -89,6 +88,33 @@ def sentence_spans(text: str) -> list[Span]:
     return spans + _stripped(text, start, len(text))
 
 
+def paragraph_spans(text: str) -> list[Span]:
+    r"""Paragraphs of a plain text: what blank lines or ``<br><br>`` part.
+
+    Where there are none of them, every line is a paragraph.
+
+    >>> text = "One.\nStill one.\n\nTwo."
+    >>> [text[a:b] for a, b in paragraph_spans(text)]
+    ['One.\nStill one.', 'Two.']
+    >>> [a for a, _ in paragraph_spans("A line.\nAnother.")]
+    [0, 8]
+    """
+    return _parted(text, _BLANK_LINE) or _parted(text, _LINE_END) or _stripped(text, 0, len(text))
+
+
+def _parted(text: str, separator: re.Pattern[str]) -> list[Span]:
+    """Pieces with their separators; nothing if there is only one piece."""
+    spans: list[Span] = []
+    start = seen = 0
+    for match in separator.finditer(text):
+        if text[seen : match.start()].strip():  # what leads the text belongs to its first piece
+            spans += _stripped(text, start, match.end())
+            start = match.end()
+        seen = match.end()
+    spans += _stripped(text, start, len(text))
+    return spans if len(spans) > 1 else []
+
+
 def _stripped(text: str, start: int, end: int) -> list[Span]:
     piece = text[start:end]
     if not piece.strip():
@@ -102,7 +128,7 @@ def group_tokens(tokens: Sequence[Token], texts: Sequence[str], units: str) -> l
     if units == "tokens":
         return [[position] for position in free]
     words = _words(tokens, free, texts)
-    return words if units == "words" else _sentences(tokens, words, texts)
+    return words if units == "words" else _gathered(tokens, words, texts, PLAIN_SPANS[units])
 
 
 def _words(tokens: Sequence[Token], free: Sequence[int], texts: Sequence[str]) -> list[list[int]]:
@@ -153,32 +179,50 @@ def _same_word(left: Token, right: Token, text: str, contractions: Container[int
         return True  # pieces of one character, or a piece that covers none of its own
     if right.start in contractions:
         return True
-    if left.word != right.word:
-        return False
+    begins = unit_begins(text, right.start)
+    if begins is not None:
+        return not begins
     before, after = text[right.start - 1], text[right.start]
-    if _CJK.match(before) or _CJK.match(after):
-        return False
+    if left.word != right.word:
+        # Some tokenizers part a word at every combining mark.
+        return (_is_mark(before) and _is_wordlike(after)) or _is_mark(after)
     # One word id may cover "ending." or even a whole text: letters and punctuation part here.
     return _is_wordlike(before) == _is_wordlike(after)
 
 
 def _is_wordlike(character: str) -> bool:
-    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+    return character.isalnum() or character == "_" or _is_mark(character)
 
 
-def _sentences(
-    tokens: Sequence[Token], words: Sequence[Sequence[int]], texts: Sequence[str]
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] == "M"
+
+
+def _gathered(
+    tokens: Sequence[Token],
+    words: Sequence[Sequence[int]],
+    texts: Sequence[str],
+    spans: Callable[[str], list[Span]],
 ) -> list[list[int]]:
-    ends = [[end for _, end in sentence_spans(text)] for text in texts]
+    """Words that lie in one span of the text, together."""
+    ends = [[end for _, end in spans(text)] for text in texts]
     groups: list[list[int]] = []
     last: tuple[int, int] | None = None
     for word in words:
         token = tokens[word[-1]]
-        sentence = bisect_right(ends[token.segment], token.start)
+        place = token.segment, bisect_right(ends[token.segment], token.start)
         beside = bool(groups) and word[0] == groups[-1][-1] + 1
-        if beside and (token.segment, sentence) == last:
+        if beside and place == last:
             groups[-1] += word
         else:
             groups.append(list(word))
-        last = (token.segment, sentence)
+        last = place
     return groups
+
+
+PLAIN_SPANS: dict[str, Callable[[str], list[Span]]] = {
+    "words": word_spans,
+    "sentences": sentence_spans,
+    "paragraphs": paragraph_spans,
+}
+"""What cuts a plain text, by the kind of unit."""

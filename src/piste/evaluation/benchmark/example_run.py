@@ -12,13 +12,12 @@ from piste.classifiers import Classifier
 from piste.data.examples import Example
 from piste.data.storage import make_folder
 from piste.engine import AnswerCache
-from piste.errors import PisteError
-from piste.evaluation.benchmark.entries import Entry
-from piste.evaluation.benchmark.explainers import Explainer
+from piste.errors import PisteError, ServiceError
+from piste.evaluation.benchmark.explainers import Entry, Explainer
 from piste.evaluation.benchmark.metric_set import MetricSet
 from piste.evaluation.judging import judge
+from piste.evaluation.metrics.base import derive
 from piste.evaluation.results import Row
-from piste.evaluation.seeds import derive
 from piste.explanation import Explanation
 
 
@@ -49,6 +48,8 @@ class ExampleRun:
                     self._explanations[entry.variant] = self.context.explainer.explain(
                         self.example, entry
                     )
+                except ServiceError:
+                    raise
                 except PisteError as problem:
                     self._explanations[entry.variant] = problem
                 step()
@@ -104,6 +105,8 @@ class ExampleRun:
                 progress=False,
                 cache=context.cache,
             )
+        except ServiceError:
+            raise
         except PisteError as problem:
             if len(explanations) == 1:
                 return [self._refused(problem)]
@@ -117,6 +120,8 @@ class ExampleRun:
                 found[metric.name] = metric.reexplain(
                     self.context.explainer.repeatable(self.example, entry, first)
                 )
+            except ServiceError:
+                raise
             except PisteError as problem:
                 found[metric.name] = problem
         return found

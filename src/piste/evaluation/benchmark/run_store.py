@@ -105,7 +105,7 @@ def read_results(folder: str | Path) -> Results:
     """The results of a run, finished or not, from the folder it was written to.
 
     >>> import piste, tempfile
-    >>> from piste.evaluation.benchmark.runner import evaluate
+    >>> from piste.evaluation.benchmark.evaluation_run import evaluate
     >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
     >>> folder = tempfile.mkdtemp()
     >>> _ = evaluate(loud, ["Stop it !", "Go !"], methods=["occlusion"], folder=folder)

@@ -13,17 +13,16 @@ from piste.data.examples import Example
 from piste.data.storage import read
 from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError, shorten
-from piste.evaluation.benchmark.entries import Entry, check_once
+from piste.evaluation.benchmark.evaluation_run import DEFAULT_METRICS, make_plan, run
 from piste.evaluation.benchmark.example_run import RunContext
-from piste.evaluation.benchmark.explainers import SavedExplainer
+from piste.evaluation.benchmark.explainers import Entry, SavedExplainer, check_once
 from piste.evaluation.benchmark.metric_set import make_metric_set
-from piste.evaluation.benchmark.runner import DEFAULT_METRICS, make_plan, run
 from piste.evaluation.judging import bind
 from piste.evaluation.metrics import MetricOption
-from piste.evaluation.option_syntax import split_names
 from piste.evaluation.results import Results
 from piste.explanation import Explanation
 from piste.image import ImageInput
+from piste.options import split_names
 from piste.subject import Input
 
 _ENDINGS = (".json", ".csv", ".parquet")

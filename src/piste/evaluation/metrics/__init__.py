@@ -17,7 +17,7 @@ from piste.evaluation.metrics.base import (
     Metric,
     ReexplainingMetric,
 )
-from piste.evaluation.option_syntax import named_options
+from piste.options import named_options
 from piste.registry import Registry
 
 METRICS: Registry[type[BaseMetric]] = Registry(

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from piste.classifiers.text.units import word_spans
-from piste.data.marked_units import rationale_units
+from piste.data.rationales import rationale_units
 from piste.errors import PisteError, shorten
 from piste.evaluation.metrics.base import Answers, Case, Figure, Measured, Metric
 from piste.evaluation.metrics.ranking import area_under_roc, average_precision, spearman, top_f1

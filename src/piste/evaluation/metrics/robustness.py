@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
+import torch
+from torch import nn
+
+from piste.classifiers import Classifier
+from piste.classifiers.introspection.model_state import linear_weight
+from piste.classifiers.text.classifier import TextClassifier
 from piste.errors import PisteError
-from piste.evaluation.metrics.base import Figure, ReexplainingMetric, RepeatableExplanation
+from piste.evaluation.metrics.base import Figure, ReexplainingMetric, RepeatableExplanation, derive
+from piste.evaluation.metrics.ranking import agreement, rank_agreement, top_overlap
 from piste.evaluation.paraphrases import Paraphrase, swap
-from piste.evaluation.random_weights import randomised
-from piste.evaluation.seeds import derive
-from piste.evaluation.similarity import agreement, rank_agreement, top_overlap
 from piste.explanation import Explanation
 from piste.image import ImageInput
 from piste.subject import Input
@@ -179,3 +185,45 @@ def _swapped(given: Input) -> tuple[Paraphrase, ...]:
     if isinstance(given, ImageInput):
         raise PisteError("Expected a text, whose words can be exchanged, got an image.")
     return tuple(swap(text) for text in ((given,) if isinstance(given, str) else given))
+
+
+# One copy per classifier: every example of a run is explained in the same one.
+_KNOWN: WeakKeyDictionary[Classifier, dict[int, TextClassifier]] = WeakKeyDictionary()
+
+
+def randomised(classifier: Classifier, seed: int = 0) -> TextClassifier | None:
+    """The classifier around a copy of its model with shuffled weights; None of a black box.
+
+    The entries of every weight matrix of linear and embedding layers change places within it, so
+    their distribution stays; biases and norms are left alone. The user's model is not touched.
+    """
+    if not isinstance(classifier, TextClassifier):
+        return None
+    found = _KNOWN.setdefault(classifier, {})
+    if seed not in found:
+        stranger = TextClassifier(
+            shuffled(classifier.model, seed),
+            classifier.tokenizer,
+            name=f"{classifier.name} with shuffled weights",
+            budget=classifier.budget,
+        )
+        stranger.labels, stranger.kind = classifier.labels, classifier.kind
+        found[seed] = stranger
+    return found[seed]
+
+
+def shuffled(model: nn.Module, seed: int) -> nn.Module:
+    """A deep copy whose linear and embedding weights changed places; shared ones only once."""
+    twin = copy.deepcopy(model).eval()
+    generator = torch.Generator().manual_seed(seed)
+    done: set[int] = set()
+    with torch.no_grad():
+        for part in twin.modules():
+            known = linear_weight(part) is not None or isinstance(part, nn.Embedding)
+            weight = getattr(part, "weight", None) if known else None
+            if weight is None or id(weight) in done:
+                continue
+            done.add(id(weight))
+            order = torch.randperm(weight.numel(), generator=generator).to(weight.device)
+            weight.copy_(weight.reshape(-1)[order].reshape(weight.shape))
+    return twin

@@ -10,12 +10,10 @@ from matplotlib.figure import Figure
 from piste.comparison import Comparison
 from piste.show import colours, score_terms, wording
 from piste.show.alignment import SCALED, SideBySide
-from piste.show.figures.canvas import FAINT, INK, RULE, saved
-from piste.show.figures.fonts import writable
+from piste.show.figures.canvas import FAINT, INK, RULE, saved, writable
 from piste.show.figures.heatmap_figure import GAP, KEY, Shape, key, show
 from piste.show.figures.text_figure import DPI, LINE, MARGIN, MOST_LINES, Page, flowed
-from piste.show.heat_colours import Heat, areas_of, image_of, painted
-from piste.show.outlines import outlines
+from piste.show.heat_colours import Heat, areas_of, image_of, outlines, painted
 
 UNITS = 5
 """Units that get a bar beside the text, the same for every method."""

@@ -11,8 +11,17 @@ from matplotlib.patches import Patch
 
 from piste.concepts.report import ConceptReport
 from piste.concepts.sensitivity import ABOUT
-from piste.show.figures.canvas import FAINT, INK, RULE, add_title, format_of, panels, save
-from piste.show.figures.fonts import families, writable
+from piste.show.figures.canvas import (
+    FAINT,
+    INK,
+    RULE,
+    add_title,
+    families,
+    format_of,
+    panels,
+    save,
+    writable,
+)
 from piste.show.terminal.concept_tables import headline
 
 # Colours that have counterparts on a dark ground.

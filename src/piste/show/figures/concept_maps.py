@@ -16,13 +16,22 @@ from rich.text import Text
 from piste.concepts.localization import ConceptMap
 from piste.explanation import Explanation, Fidelity, Output
 from piste.image import ImageInput
-from piste.show import colours, text_pieces, wording
-from piste.show.figures.canvas import INK, add_title, canvas, format_of, panels, save
-from piste.show.figures.fonts import families, writable
+from piste.show import colours, wording
+from piste.show.colours import TerminalCapabilities, step
+from piste.show.figures.canvas import (
+    INK,
+    add_title,
+    canvas,
+    families,
+    format_of,
+    panels,
+    save,
+    writable,
+)
 from piste.show.heat_colours import SMALL, Heat, Scale, painted
-from piste.show.html import image_html, page_shell, text_html
+from piste.show.html import explanation_html, image_html, page_shell
 from piste.show.terminal import image_blocks
-from piste.show.terminal.capabilities import TerminalCapabilities, printable, step
+from piste.show.wording import printable
 from piste.surrogates import AdditiveSurrogate
 from piste.target import Target
 
@@ -98,7 +107,7 @@ class _Rendered:
         for concept in found.scores:
             heat = _heat(found, concept)
             yield Text(printable(concept), style="dim")
-            for part in text_pieces.texts(_view(found, concept)):
+            for part in wording.texts(_view(found, concept)):
                 yield Padding(_highlighted(part, heat, terminal), (0, 2, 1, 2))
         above, below = ends(found)
         yield Text(f"blue, +: {above}   orange, -: {below}", style="dim")
@@ -117,9 +126,7 @@ class _Rendered:
             yield image_blocks.keys(heats[:1])
 
 
-def _highlighted(
-    part: Sequence[text_pieces.Piece], heat: Heat, terminal: TerminalCapabilities
-) -> Text:
+def _highlighted(part: Sequence[wording.Piece], heat: Heat, terminal: TerminalCapabilities) -> Text:
     """A text whose units have the colours of a scale that other concepts share."""
     text = Text()
     for piece in part:
@@ -165,13 +172,13 @@ def _body(found: ConceptMap) -> str:
             parts.append(f"<h3>{escape(concept)}</h3>{_text(view, heat)}")
     if isinstance(found.input, ImageInput):
         return f'<div class="piste-images piste-row">{"".join(parts)}</div>'
-    return "".join(parts) + text_html.legend(ends(found))
+    return "".join(parts) + explanation_html.legend(ends(found))
 
 
 def _text(view: Explanation, heat: Heat) -> str:
     """Every unit a span with its colour and its number."""
     image_blocks = []
-    for part in text_pieces.texts(view):
+    for part in wording.texts(view):
         spans = []
         for piece in part:
             words = escape(piece.text)

@@ -12,8 +12,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 
 from piste.show import label_placement
-from piste.show.figures.canvas import FAINT, INK, settle
-from piste.show.figures.fonts import families, writable
+from piste.show.figures.canvas import FAINT, INK, families, settle, writable
 from piste.types import Floats
 
 

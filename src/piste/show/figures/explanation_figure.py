@@ -23,11 +23,13 @@ from piste.show.figures.canvas import (
     add_title,
     bounded,
     canvas,
+    families,
     heading,
     saved,
     shades,
+    writable,
 )
-from piste.show.figures.fonts import families, writable
+from piste.show.label_placement import axis_range
 from piste.types import Floats
 from piste.views import VIEWS
 
@@ -99,7 +101,8 @@ def plane(
         " · ".join(parts), (1, 0), (0, -62), xycoords="axes fraction", textcoords="offset points",
         ha="right", fontsize=8, color=FAINT,
     )  # fmt: skip
-    corners = _quadrants(axes) if names[1] == "importance" else []
+    named = names[1] == "importance" and not wording.of_answer(e)
+    corners = _quadrants(axes) if named else []
     points = np.stack([x[first], y[first]], axis=1)
     titles = [kind.title for kind in kinds]
     missing = dot_labels.write(axes, titles, points, areas, shown, free=corners) - len(quiet)
@@ -170,9 +173,9 @@ def _title(axes: Axes, e: Explanation, label: str | int | None) -> None:
 
 
 def _limits(axes: Axes, x: Floats, y: Floats) -> None:
-    """Room around the dots for labels; both zero lines in view."""
+    """Room around the dots for labels; zero lines in view, unless all dots are far from one."""
     for numbers, limit in ((x, axes.set_xlim), (y, axes.set_ylim)):
-        low, high = min(float(numbers.min()), 0.0), max(float(numbers.max()), 0.0)
+        low, high = axis_range(numbers)
         room = 0.12 * (high - low) or 1.0
         limit(low - room, high + room)
 

@@ -14,11 +14,19 @@ from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.image import ImageInput
 from piste.show import score_terms, wording
-from piste.show.figures.canvas import FAINT, INK, RULE
-from piste.show.figures.fonts import writable
+from piste.show.figures.canvas import FAINT, INK, RULE, writable
 from piste.show.figures.text_figure import DPI, MARGIN, Head, Page
-from piste.show.heat_colours import SMALL, Heat, Pixels, areas_of, image_of, named, painted
-from piste.show.outlines import Loop, outlines
+from piste.show.heat_colours import (
+    SMALL,
+    Heat,
+    Loop,
+    Pixels,
+    areas_of,
+    image_of,
+    named,
+    outlines,
+    painted,
+)
 
 PANEL = 290.0
 """Pixels of a panel's width."""

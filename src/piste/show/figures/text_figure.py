@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from matplotlib.backends.backend_agg import RendererAgg
@@ -13,9 +14,9 @@ from matplotlib.text import Text
 
 from piste.explanation import Explanation
 from piste.show import colours, score_terms
-from piste.show.figures.canvas import FAINT, INK, blank, heading
-from piste.show.figures.fonts import families, writable
-from piste.show.text_pieces import Piece, texts
+from piste.show.figures.canvas import FAINT, INK, blank, families, heading, writable
+from piste.show.prompt_parts import blocks
+from piste.show.wording import Piece
 from piste.types import Floats
 
 MOST_LINES = 150
@@ -62,7 +63,7 @@ class Flow:
             self.measured[text] = float(size[0]) / _FINE
         return self.measured[text]
 
-    def add(self, pieces: list[Piece]) -> None:
+    def add(self, pieces: Sequence[Piece]) -> None:
         """Set one text, ending its last line."""
         for piece in pieces:
             for part in re.findall(r"\r\n|\s|\S+", piece.text):
@@ -110,10 +111,21 @@ def flowed(e: Explanation, width: float) -> tuple[list[Word], int]:
     _, renderer = blank((1, 1))
     font = FontProperties(family=families(), size=_SIZE * _FINE)
     flow = Flow(width, renderer, font)
-    for number, pieces in enumerate(texts(e)):
-        flow.line += bool(number)  # an empty line between the texts of a pair
-        flow.add(pieces)
+    for number, block in enumerate(blocks(e)):
+        flow.line += bool(number)  # an empty line between the texts of a pair, or parts of a prompt
+        if block.title is not None and isinstance(e.input, str):
+            flow.add([_label(block.title)])
+        flow.add(block.pieces)
+    if e.answer is not None:
+        flow.line += 1
+        flow.add([_label("the answer")])
+        flow.add([Piece(e.answer.text, None)])
     return flow.words, flow.line
+
+
+def _label(name: str) -> Piece:
+    """A name above what it names, as faint as what the model doesn't read."""
+    return Piece(name, None, unread=True)
 
 
 def text(

@@ -10,7 +10,7 @@ import numpy as np
 
 from piste.comparison import VERDICTS, Comparison
 from piste.explanation import Explanation
-from piste.show import colours, metric_labels, score_terms, wording
+from piste.show import colours, labels, score_terms, wording
 from piste.show.alignment import SCALED, SideBySide
 from piste.show.heat_colours import Heat, image_of
 from piste.show.html import (
@@ -18,21 +18,20 @@ from piste.show.html import (
     image_html,
     inline_figure,
     page_shell,
-    text_html,
     verification_html,
 )
-from piste.show.method_colours import styles
+from piste.show.labels import styles
 
 
 def view(sides: SideBySide, *, live: bool = False) -> page_shell.View:
     """The input once per method, the plane, who was right, verdicts, and all units in a table."""
-    first = sides.first
+    first, asked = sides.first, bool(sides.checks) or live
     plane = next((e for e in sides.explanations if score_terms.plane_scores(e) is not None), None)
     parts = (
         _header(sides),
         f"""<div class="piste-beside">{_inputs(sides)}
 {"" if plane is None else explanation_html.plane_section(plane, sides.kinds)}</div>""",
-        verification_html.section(sides.explanations, sides.checks, live=live),
+        verification_html.section(sides.explanations, sides.checks) if asked else "",
         _verdicts(sides),
         _units(sides),
         page_shell.details(
@@ -42,7 +41,11 @@ def view(sides: SideBySide, *, live: bool = False) -> page_shell.View:
             | {"Versions": first.versions},
         ),
     )
-    checks = verification_html.data(sides.explanations, sides.checks, sides.kinds, live=live)
+    checks = (
+        verification_html.data(sides.explanations, sides.checks, sides.kinds, live=live)
+        if asked
+        else None
+    )
     return page_shell.View(
         f"{wording.prediction(first)}, by {len(sides.explanations)} methods",
         "\n".join(part for part in parts if part),
@@ -66,7 +69,7 @@ def notebook(comparison: Comparison) -> str:
 def fragment(sides: SideBySide) -> str:
     """For a notebook: the verdict, and the whole page in a frame."""
     return (
-        f'<div class="piste"><p>{text_html.summary_line(sides.first)}</p>'
+        f'<div class="piste"><p>{explanation_html.summary_line(sides.first)}</p>'
         f"<p>{escape(sides.verdict())}</p>{page_shell.framed(view(sides), 'The whole page')}</div>"
     )
 
@@ -82,8 +85,8 @@ def _header(sides: SideBySide) -> str:
     return f"""<header>
 <p class="piste-kicker">What {escape(model)} says, and why, by {many}
 method{"s" if many > 1 else ""}</p>
-{text_html.answer(e)}
-<p class="piste-said">{text_html.reasons(e)}</p>
+{explanation_html.answer(e)}
+<p class="piste-said">{explanation_html.reasons(e)}</p>
 <p>{escape(sides.verdict())}</p>
 {notes}
 </header>"""
@@ -94,9 +97,7 @@ def _verdicts(sides: SideBySide) -> str:
     if not names:
         return ""
     heads = page_shell.head("method") + "".join(
-        page_shell.head(
-            figure.title, about=metric_labels.meaning(figure), first=metric_labels.sorting(figure)
-        )
+        page_shell.head(figure.title, about=labels.meaning(figure), first=labels.sorting(figure))
         for figure in map(VERDICTS.__getitem__, names)
     )
     looks = styles(sides.methods)
@@ -123,10 +124,10 @@ def _inputs(sides: SideBySide) -> str:
     if wording.of_image(sides.first):
         found = _images(sides)
     else:
-        legend = text_html.legend(score_terms.sides(sides.first, sides.first.ranking))
+        legend = explanation_html.legend(score_terms.sides(sides.first, sides.first.ranking))
         found = legend + "".join(
             f'<div class="piste-method">{_name(sides, e)}'
-            f"{text_html.text(e, sides.kinds, _tips(sides, row))}</div>"
+            f"{explanation_html.text(e, sides.kinds, _tips(sides, row))}</div>"
             for row, e in enumerate(sides.explanations)
         )
     return f"""<section>

@@ -11,8 +11,9 @@ import numpy as np
 
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
-from piste.show.html import image_html, page_shell, plane_svg, text_html, verification_html
-from piste.show.score_columns import Column, columns
+from piste.show.html import answer_html, image_html, page_shell, plane_svg, verification_html
+from piste.show.prompt_parts import blocks, part_sums, strongest
+from piste.show.score_terms import Column, columns
 from piste.verification import Check
 
 
@@ -21,16 +22,21 @@ def to_html(e: Explanation, path: str | Path | None = None) -> str:
     return page_shell.document(view(e), path)
 
 
-def view(e: Explanation, checks: Sequence[Check] = (), *, live: bool = False) -> page_shell.View:
-    """What is shown of an explanation; ``live`` if a model can be asked about removals."""
+def view(
+    e: Explanation, checks: Sequence[Check] = (), *, live: bool = False, spans: bool = True
+) -> page_shell.View:
+    """What is shown of an explanation; ``live`` if a server can be asked about removals and spans.
+
+    Without one, the spans of an answer are explained beforehand, unless ``spans`` is false.
+    """
     kinds, found = wording.kinds(e), columns(e)
-    is_image = wording.of_image(e)
+    is_image, asked = wording.of_image(e), bool(checks) or live
     shown = image_html.section(e, kinds, found, _tips(e, kinds)) if is_image else ""
     parts = (
         _header(e),
         f"""<div class="piste-beside">{shown or _text_section(e, kinds, found)}
 {plane_section(e, kinds)}</div>""",
-        verification_html.section([e], checks, live=live),
+        verification_html.section([e], checks) if asked else "",
         _table_section(e, kinds, found),
         _glossary_section(e),
         page_shell.details(
@@ -39,7 +45,10 @@ def view(e: Explanation, checks: Sequence[Check] = (), *, live: bool = False) ->
         ),
     )
     # An image's colours follow the choice of a score without any script.
-    own = () if is_image else ("colouring.js",)
+    own: tuple[str, ...] = () if is_image else ("colouring.js",)
+    answered = wording.of_answer(e)
+    if answered:
+        own = (*own, "spans.js")
     return page_shell.View(
         wording.prediction(e),
         "\n".join(part for part in parts if part),
@@ -47,7 +56,8 @@ def view(e: Explanation, checks: Sequence[Check] = (), *, live: bool = False) ->
         rules=image_html.rules(found) if is_image else "",
         scripts=(*own, *SCRIPTS),
         data=_data(e, kinds, found)
-        | {"checks": verification_html.data([e], checks, kinds, live=live)},
+        | {"checks": verification_html.data([e], checks, kinds, live=live) if asked else None}
+        | {"answer": answer_html.data(e, kinds, live=live, spans=spans) if answered else None},
     )
 
 
@@ -65,16 +75,16 @@ def fragment(e: Explanation) -> str:
         styles += page_shell.asset("image.css")
         shown = image_html.summary_row(e, kinds, tips)
     else:
-        shown = text_html.text(e, kinds, tips) + text_html.legend(score_terms.sides(e, e.ranking))
+        shown = text(e, kinds, tips) + legend(score_terms.sides(e, e.ranking))
     return (
         f"<style>{styles}</style>"
-        f'<div class="piste piste-fragment"><p>{text_html.summary_line(e)}<br>'
+        f'<div class="piste piste-fragment"><p>{summary_line(e)}<br>'
         f"{escape(wording.summary(e).trust)}</p>"
-        f"{text_html.warnings(e)}{shown}"
+        f"{warnings(e)}{shown}"
         f'<p class="piste-faint">Explained: {escape(score_terms.made(e))} '
         f"{escape(score_terms.standing(e))}</p>"
         f"{more}"
-        f"{page_shell.framed(view(e), 'The whole page')}</div>"
+        f"{page_shell.framed(view(e, spans=False), 'The whole page')}</div>"
     )
 
 
@@ -82,13 +92,14 @@ def _header(e: Explanation) -> str:
     r2 = e.fidelity.r2
     model = str(e.classifier.get("name") or "the model")
     share = 100 * min(max(r2, 0.0), 1.0) if np.isfinite(r2) else 0.0
+    verb = "answers" if wording.of_answer(e) else "says"
     return f"""<header>
-<p class="piste-kicker">What {escape(model)} says, and why</p>
-{text_html.answer(e)}
-<p class="piste-said">{text_html.reasons(e)}</p>
+<p class="piste-kicker">What {escape(model)} {verb}, and why</p>
+{answer(e)}
+<p class="piste-said">{reasons(e)}</p>
 <p class="piste-trust"><span class="piste-meter"><i style="width:{share:.0f}%"></i></span>
 <span>{escape(wording.summary(e).trust)}</span></p>
-{text_html.warnings(e)}
+{warnings(e)}
 </header>"""
 
 
@@ -118,12 +129,24 @@ def _text_section(e: Explanation, kinds: list[wording.Kind], found: list[Column]
         for index, column in enumerate(found)
     )
     return f"""<section>
-<div class="piste-bar"><h2>The text</h2>
+<div class="piste-bar"><h2>The {wording.what(e)}</h2>
 <label class="piste-choice" hidden>coloured by <select>{options}</select></label></div>
-{text_html.text(e, kinds, _tips(e, kinds))}
-{text_html.legend(score_terms.sides(e, e.ranking))}
+{text(e, kinds, _tips(e, kinds))}
+{legend(score_terms.sides(e, e.ranking))}
 <p class="piste-meaning piste-faint">{escape(found[0].meaning)}</p>
+{answer_html.panel(e) if wording.of_answer(e) else ""}
+{_parts(e)}
 </section>"""
+
+
+def _of_whole(e: Explanation) -> str:
+    """What stands in sections of an answer's page that a selection leaves as they are."""
+    return answer_html.note(e) if wording.of_answer(e) else ""
+
+
+def _parts(e: Explanation) -> str:
+    table = parts_table(e)
+    return f"<h3>Parts of the prompt</h3>{table}" if table else ""
 
 
 def plane_section(e: Explanation, kinds: list[wording.Kind]) -> str:
@@ -140,7 +163,7 @@ def plane_section(e: Explanation, kinds: list[wording.Kind]) -> str:
     if not score_terms.is_determined(e):
         title = "What it says alone, and what it adds here"
     return f"""<section class="piste-planes">
-<h2>{title}</h2>
+<h2>{title}</h2>{_of_whole(e)}
 <p class="piste-faint">{escape(score_terms.plane_note(e))} To the right: {escape(across)}. Upwards:
 {escape(upward)}. Small pale dots say little.</p>
 <div class="piste-wide">{wide}</div><div class="piste-small">{small}</div>
@@ -167,7 +190,7 @@ def _table_section(e: Explanation, kinds: list[wording.Kind], found: list[Column
     if not all(np.isnan(column.errors).all() for column in chosen):
         note = f" ± is one standard error.{note}"
     return f"""<section>
-<h2>All {wording.part(e)}s</h2>
+<h2>All {wording.part(e)}s</h2>{_of_whole(e)}
 <p class="piste-faint">The strongest by {escape(e.ranking)} come first; click a heading to sort
 otherwise.{note}</p>
 <div class="piste-scroll" tabindex="0"><table><thead><tr>{heads}</tr></thead>
@@ -213,3 +236,91 @@ def _data(e: Explanation, kinds: list[wording.Kind], found: list[Column]) -> dic
             "visible": colours.VISIBLE,
         },
     }
+
+
+def text(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> str:
+    """Every unit a span with its kind, its colour and, for readers without script, its tip."""
+    kind_of = {unit: index for index, kind in enumerate(kinds) for unit in kind.units}
+    strengths = colours.strengths(e.score())
+    shown = []
+    for block in blocks(e):
+        parts = []
+        for piece in block.pieces:
+            words = escape(piece.text)
+            if piece.unit is None:
+                parts.append(f'<s class="piste-unread">{words}</s>' if piece.unread else words)
+                continue
+            kind, colour = kind_of[piece.unit], colours.css(float(strengths[piece.unit]))
+            parts.append(
+                f'<span class="piste-unit" data-k="{kind}" data-u="{piece.unit}" '
+                f'title="{escape(tips[kind])}" style="background:{colour}">{words}</span>'
+            )
+        if block.title is not None:
+            shown.append(f'<p class="piste-faint piste-part" dir="auto">{escape(block.title)}</p>')
+        look = "piste-text piste-pinned" if block.is_pinned else "piste-text"
+        shown.append(f'<p class="{look}" dir="auto">{"".join(parts)}</p>')
+    return f'<div class="piste-marked">{"".join(shown)}</div>'
+
+
+def parts_table(e: Explanation) -> str:
+    """What each named part of a prompt contributes in sum, with its strongest units, or ""."""
+    sums = part_sums(e)
+    if not sums:
+        return ""
+    rows = "".join(
+        f'<tr data-part="{escape(part.name)}"><th scope="row" dir="auto">{escape(part.name)}</th>'
+        f"<td>{wording.number(part.total)}</td>"
+        f'<td class="piste-names" dir="auto">{escape(strongest(e, part))}</td></tr>'
+        for part in sums
+    )
+    return f"""<div class="piste-scroll" tabindex="0"><table class="piste-sums"><thead><tr>
+<th scope="col">part</th><th scope="col">{escape(e.ranking)} in sum</th>
+<th scope="col">strongest in it</th></tr></thead><tbody>{rows}</tbody></table></div>"""
+
+
+def legend(sides: tuple[str, str]) -> str:
+    """What the two colours mean."""
+    above, below = sides
+    steps = (-1.0, -0.6, -0.25, 0.25, 0.6, 1.0)
+    swatches = "".join(f'<i style="background:{colours.css(step)}"></i>' for step in steps)
+    return (
+        f'<p class="piste-legend"><span class="piste-below">{escape(below)}</span> '
+        f'<span class="piste-steps">{swatches}</span> '
+        f'<span class="piste-above">{escape(above)}</span></p>'
+    )
+
+
+def answer(e: Explanation) -> str:
+    """The model's answer as a heading."""
+    chance = e.output.probability
+    if wording.of_answer(e):
+        said = escape(wording.answer_name(e, 160))
+        number = wording.prediction(e).removeprefix(wording.answer_name(e)).strip(" ()")
+        return f'<h1 class="piste-quoted" dir="auto">{said} <small>{escape(number)}</small></h1>'
+    said = wording.prediction(e) if chance is None else e.output.label
+    percent = "" if chance is None else f" <small>{escape(wording.percent(chance))}</small>"
+    return f"<h1>{escape(said)}{percent}</h1>"
+
+
+def reasons(e: Explanation) -> str:
+    """What the answer is mostly due to, as a sentence of its own."""
+    said = _emphasised(wording.summary(e))
+    return said[:1].upper() + said[1:]
+
+
+def summary_line(e: Explanation) -> str:
+    """The answer and its reasons in one line."""
+    summary = wording.summary(e)
+    return f"<strong>{escape(summary.answer)}</strong>: {_emphasised(summary)}"
+
+
+def _emphasised(summary: wording.Summary) -> str:
+    return "".join(
+        f'<em dir="auto">{escape(words)}</em>' if name else escape(words)
+        for words, name in summary.pieces
+    )
+
+
+def warnings(e: Explanation) -> str:
+    """What a reader must not miss."""
+    return "".join(f'<p class="piste-note">{escape(words)}</p>' for words in wording.warnings(e))

@@ -16,9 +16,18 @@ from PIL import Image
 from piste.explanation import Explanation
 from piste.image import ImageInput
 from piste.show import colours, score_terms, wording
-from piste.show.heat_colours import SMALL, Heat, Pixels, areas_of, image_of, named, paled
-from piste.show.outlines import outlines, svg_path
-from piste.show.score_columns import Column
+from piste.show.heat_colours import (
+    SMALL,
+    Heat,
+    Pixels,
+    areas_of,
+    image_of,
+    named,
+    outlines,
+    paled,
+    svg_path,
+)
+from piste.show.score_terms import Column
 
 
 def section(

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from piste.show.figures.canvas import FAINT, INK, RULE, settle
-from piste.show.method_colours import DARK
+from piste.show.labels import DARK
 
 _GROUND = "#ffffff"
 _LARGER = 1.4

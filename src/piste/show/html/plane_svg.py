@@ -28,8 +28,7 @@ class _Frame:
 
     @staticmethod
     def around(points: Floats, width: float, height: float) -> _Frame:
-        low = np.minimum(points.min(axis=0), 0.0)
-        high = np.maximum(points.max(axis=0), 0.0)
+        low, high = np.transpose([label_placement.axis_range(numbers) for numbers in points.T])
         room = np.where(high > low, 0.1 * (high - low), 1.0)
         return _Frame(width, height, low - room, high + room)
 
@@ -113,7 +112,7 @@ def plane(
         strengths=colours.strengths(e.score())[firsts],
         order=order,
         loose=quiet,
-        sides=wording.sides(e),
+        sides=score_terms.sides(e, "value") if wording.of_answer(e) else wording.sides(e),
         about=f"Value against {both[1]} of every {wording.part(e)}",
         also=also,
         titles=(_titled(e, both[0]), _titled(e, both[1])),
@@ -201,9 +200,10 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
 def _axes(points: Points, frame: _Frame) -> str:
     left, top, right, bottom = frame.box
     above, below = points.sides
-    zero_x, zero_y = frame.x(0), frame.y(0)
+    lines = [f"M{frame.x(0):.1f} {top}V{bottom}", f"M{left} {frame.y(0):.1f}H{right}"]
+    zeros = "".join(np.compress((frame.low <= 0) & (frame.high >= 0), lines))
     parts = [
-        f'<path class="piste-zero" d="M{zero_x:.1f} {top}V{bottom}M{left} {zero_y:.1f}H{right}"/>',
+        f'<path class="piste-zero" d="{zeros}"/>',
         f'<path class="piste-axis" d="M{left} {top}V{bottom}H{right}"/>',
     ]
     across = ticks(float(frame.low[0]), float(frame.high[0]), int(frame.width / 75))

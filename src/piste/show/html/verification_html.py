@@ -13,12 +13,8 @@ from piste.show import wording
 from piste.verification import Check
 
 
-def section(
-    explanations: Sequence[Explanation], checks: Sequence[Check], *, live: bool = False
-) -> str:
-    """The panel, which a script fills; "" where nothing was asked and nobody can be asked."""
-    if not checks and not live:
-        return ""
+def section(explanations: Sequence[Explanation], checks: Sequence[Check]) -> str:
+    """The panel, which a script fills."""
     e = explanations[0]
     what = f"{wording.part(e)}s" if wording.of_image(e) else "words"
     many = "every explanation" if len(explanations) > 1 else "the explanation"
@@ -39,10 +35,8 @@ def data(
     kinds: Sequence[wording.Kind],
     *,
     live: bool = False,
-) -> dict[str, Any] | None:
-    """What the script needs; None where there is no panel."""
-    if not checks and not live:
-        return None
+) -> dict[str, Any]:
+    """What the script needs; ``live`` if a model can be asked."""
     e = explanations[0]
     click = "Click a part of the image" if wording.of_image(e) else "Click a word"
     number = e.output.value
@@ -57,6 +51,7 @@ def data(
             "label": e.output.label,
             "probability": e.output.probability,
         },
+        "number": "log-probability" if wording.of_answer(e) else None,
         "tried": [as_dict(one) for one in checks],
         "invitation": f"{click} to remove it, and click it again to put it back.",
         "live": live,

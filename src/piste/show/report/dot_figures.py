@@ -13,11 +13,19 @@ from matplotlib.ticker import MaxNLocator
 
 from piste.evaluation.bootstrap import summary
 from piste.evaluation.results import Interval, Results
-from piste.show import metric_labels
+from piste.show import labels
 from piste.show.figures import dot_labels
-from piste.show.figures.canvas import FAINT, INK, RULE, add_title, panels, plain_ticks
-from piste.show.figures.fonts import families, writable
-from piste.show.method_colours import FAMILIES, Style, family, styles
+from piste.show.figures.canvas import (
+    FAINT,
+    INK,
+    RULE,
+    add_title,
+    families,
+    panels,
+    plain_ticks,
+    writable,
+)
+from piste.show.labels import FAMILIES, Style, family, styles
 from piste.show.report.standings import Summary, main_figures, places, ranked, sign, standing
 
 MOST_PANELS = 6
@@ -41,7 +49,7 @@ class Scale:
         means = np.array([one.centre for one in found])
         ends = np.array([[one.low, one.high] for one in found])
         ends = np.where(np.isfinite(ends), ends, means[:, None])
-        if metric_labels.spans(name, means):
+        if labels.spans(name, means):
             low = float(np.where(ends[:, 0] > 0, ends[:, 0], means).min())
             room = (ends.max() / low) ** 0.08
             return Scale(low / room, float(ends.max()) * room, log=True)
@@ -133,7 +141,7 @@ def _column(
                 clip_on=False, zorder=4,
             )  # fmt: skip
             axes.annotate(
-                metric_labels.shown(one.centre, rule), (scale.at(one.centre), row), (-8 * side, 0),
+                labels.shown(one.centre, rule), (scale.at(one.centre), row), (-8 * side, 0),
                 textcoords="offset points", ha="left" if side < 0 else "right", va="center",
                 fontsize=8, color=FAINT,
             )  # fmt: skip
@@ -185,7 +193,7 @@ def cost(results: Results, found: Summary | None = None) -> Figure | None:
         for method, time in zip(methods, times, strict=True):
             one, look = found[method, name], looks[method]
             side = scale.beyond(one.centre)
-            named.append(f"{method} ({metric_labels.shown(one.centre, rule)})" if side else method)
+            named.append(f"{method} ({labels.shown(one.centre, rule)})" if side else method)
             _cross(axes, found[method, "seconds"], one, spots[method], scale, look)
             axes.scatter(
                 time, spots[method], s=_AREA, color=look.base, linewidths=0.6,

@@ -1,20 +1,21 @@
-"""An evaluation as one standalone page: the verdict, the table, the figures, the settings."""
+"""An evaluation as one standalone page, and as a folder with tables and figures beside it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 from piste.evaluation.bootstrap import differences, summary
 from piste.evaluation.metrics import Figure
-from piste.evaluation.results import Difference, Interval, Results
-from piste.show import metric_labels
+from piste.evaluation.results import Difference, Interval, Results, summary_rows, to_csv
+from piste.show import labels
 from piste.show.html import page_shell
 from piste.show.html.inline_figure import colours, inline
-from piste.show.method_colours import styles
-from piste.show.report import metric_figures
+from piste.show.labels import styles
+from piste.show.report import metric_figures, result_tables
 from piste.show.report.standings import (
     Standing,
     Summary,
@@ -115,7 +116,7 @@ def _table(results: Results, found: Summary, stands: dict[str, Standing | None])
         dot = f'<i class="piste-family" style="background:var(--c{looks[method].base[1:]})"></i>'
         rows.append(f'<tr><th scope="row">{dot}{escape(method)}</th>{"".join(cells)}</tr>')
     listed = "".join(
-        f"<dt>{escape(figure.title)}</dt><dd>{escape(metric_labels.meaning(figure))}</dd>"
+        f"<dt>{escape(figure.title)}</dt><dd>{escape(labels.meaning(figure))}</dd>"
         for figure in map(results.figures.__getitem__, names)
     )
     return f"""<section>
@@ -130,9 +131,7 @@ different from it on the same examples. Click a heading to sort.</p>
 
 
 def _head(figure: Figure) -> str:
-    return page_shell.head(
-        figure.title, about=metric_labels.meaning(figure), first=metric_labels.sorting(figure)
-    )
+    return page_shell.head(figure.title, about=labels.meaning(figure), first=labels.sorting(figure))
 
 
 def _mark(stand: Standing | None, method: str) -> str:
@@ -143,11 +142,11 @@ def _mark(stand: Standing | None, method: str) -> str:
     return "piste-lead" if method in stand.level else "piste-rest"
 
 
-def _cell(one: Interval | None, rule: metric_labels.Places, mark: str) -> str:
+def _cell(one: Interval | None, rule: labels.Places, mark: str) -> str:
     if one is None or math.isnan(one.centre):
         return '<td data-v="">–</td>'
     spread = bounds(one, rule)
-    centre = metric_labels.shown(one.centre, rule)
+    centre = labels.shown(one.centre, rule)
     return (
         f'<td data-v="{one.centre:.6g}" title="{_examples(one)}"><span class="{mark}">'
         f"{centre}</span>{spread and f'<small>{spread}</small>'}</td>"
@@ -202,13 +201,13 @@ def _difference(results: Results, one: Difference) -> str:
     if math.isnan(interval.centre):
         return '<td data-v="">–</td>'
     ends = [end for end in (interval.centre, interval.low, interval.high) if not math.isnan(end)]
-    rule = metric_labels.places(one.figure, ends)
+    rule = labels.places(one.figure, ends)
     words = verdict(results, one)
     look = {"better": "piste-better", "worse": "piste-worse"}.get(words, "piste-faint")
     plus = "+" if interval.centre > 0 else ""
     return (
         f'<td data-v="{interval.centre:.6g}" title="{_examples(interval)}">'
-        f'<span class="{look}">{words}</span> {plus}{metric_labels.shown(interval.centre, rule)}'
+        f'<span class="{look}">{words}</span> {plus}{labels.shown(interval.centre, rule)}'
         f"<small>{bounds(interval, rule)}</small></td>"
     )
 
@@ -242,3 +241,24 @@ def _settings(results: Results) -> str:
         str(key): thing for key, thing in results.settings.items() if isinstance(thing, Mapping)
     }
     return page_shell.details("Settings and versions", groups)
+
+
+def write_report(results: Results, folder: str | Path) -> list[Path]:
+    """Write results.md, .csv and .parquet, summary.csv, index.html and figures/ into a folder.
+
+    ``results`` files hold every example, ``summary.csv`` a row per method. The Parquet file is
+    left out where pyarrow is not installed: it says what the CSV file says.
+    """
+    home = Path(folder)
+    markdown, rows, summary, page = (
+        home / name for name in ("results.md", "results.csv", "summary.csv", "index.html")
+    )
+    result_tables.to_markdown(results, markdown)
+    results.to_csv(rows)
+    to_csv(results, summary, summary_rows)
+    written = [page, markdown, rows, summary]
+    if find_spec("pyarrow") is not None:
+        written.append(home / "results.parquet")
+        results.to_parquet(written[-1])
+    to_html(results, page)
+    return [*written, *metric_figures.write_figures(results, home / "figures")]

@@ -15,7 +15,7 @@ from rich.text import Text
 from piste.data import storage
 from piste.evaluation.bootstrap import differences, summary
 from piste.evaluation.results import Difference, Results
-from piste.show import metric_labels
+from piste.show import labels
 from piste.show.report.standings import (
     Standing,
     Summary,
@@ -111,9 +111,7 @@ def _words(results: Results, one: Difference) -> str:
 
 def _difference(one: Difference) -> str:
     bounds = [one.interval.centre, one.interval.low, one.interval.high]
-    decimals = metric_labels.places(
-        one.figure, [bound for bound in bounds if not math.isnan(bound)]
-    )
+    decimals = labels.places(one.figure, [bound for bound in bounds if not math.isnan(bound)])
     plus = "+" if one.interval.centre > 0 else ""
     return plus + number_with_bounds(one.interval, decimals)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from piste.evaluation.bootstrap import differences
 from piste.evaluation.results import Difference, Interval, Results
-from piste.show import metric_labels
-from piste.show.method_colours import family
+from piste.show import labels
+from piste.show.labels import family
 
 Summary = dict[tuple[str, str], Interval]
 
@@ -185,23 +185,19 @@ def listing(names: Sequence[str], most: int = 6) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
 
 
-def bounds(interval: Interval, rule: metric_labels.Places) -> str:
+def bounds(interval: Interval, rule: labels.Places) -> str:
     """``0.85 to 0.90``; nothing where the bounds are unknown."""
     if math.isnan(interval.low) or math.isnan(interval.high):
         return ""
-    return (
-        f"{metric_labels.shown(interval.low, rule)} to {metric_labels.shown(interval.high, rule)}"
-    )
+    return f"{labels.shown(interval.low, rule)} to {labels.shown(interval.high, rule)}"
 
 
-def number_with_bounds(interval: Interval, rule: metric_labels.Places) -> str:
+def number_with_bounds(interval: Interval, rule: labels.Places) -> str:
     """``0.88 (0.85 to 0.90)``; the number alone where the bounds are unknown."""
-    centre, spread = metric_labels.shown(interval.centre, rule), bounds(interval, rule)
+    centre, spread = labels.shown(interval.centre, rule), bounds(interval, rule)
     return f"{centre} ({spread})" if spread else centre
 
 
-def places(found: Summary, figure: str) -> metric_labels.Places:
+def places(found: Summary, figure: str) -> labels.Places:
     """How the averages of a figure are written, so that they can be told apart."""
-    return metric_labels.places(
-        figure, [one.centre for (_, name), one in found.items() if name == figure]
-    )
+    return labels.places(figure, [one.centre for (_, name), one in found.items() if name == figure])

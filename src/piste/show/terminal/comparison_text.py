@@ -13,11 +13,12 @@ from rich.text import Text
 from piste.comparison import VERDICTS, Comparison
 from piste.show import wording
 from piste.show.alignment import SCALED, SideBySide
+from piste.show.colours import TerminalCapabilities
 from piste.show.heat_colours import Heat, image_of
+from piste.show.prompt_parts import blocks
 from piste.show.terminal import image_blocks
-from piste.show.terminal.capabilities import TerminalCapabilities, printable
 from piste.show.terminal.explanation_text import MOST_UNITS, highlighted, legend, summary_line
-from piste.show.text_pieces import texts
+from piste.show.wording import printable
 
 ROWS = 14
 _LEAST_UNITS = 60
@@ -48,8 +49,8 @@ class Report:
         most = max(MOST_UNITS // len(sides.explanations), _LEAST_UNITS)
         for e in [] if wording.of_image(first) else sides.explanations:
             yield Text.assemble((e.method, "bold"), (f"  {sides.badge(e)}", "dim"))
-            for pieces in texts(e):
-                yield Padding(highlighted(e, pieces, terminal, most), (0, 2, 1, 2))
+            for block in blocks(e):
+                yield Padding(highlighted(e, block.pieces, terminal, most), (0, 2, 1, 2))
         if not wording.of_image(first):
             yield Padding(legend(first, "every method's own ranking", terminal), (0, 2))
             yield ""

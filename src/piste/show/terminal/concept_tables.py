@@ -10,7 +10,7 @@ from rich.text import Text
 
 from piste.concepts.report import ConceptReport, ConceptScore, Verdict
 from piste.concepts.sensitivity import ABOUT
-from piste.show.terminal.capabilities import printable
+from piste.show.wording import printable
 
 _STYLES: dict[Verdict, str] = {
     "raises": "bold #1f78d1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,10 @@ from rich.text import Text
 
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
+from piste.show.colours import GROUNDS, TerminalCapabilities, step
+from piste.show.prompt_parts import PartSum, blocks, part_sums, strongest
 from piste.show.terminal import image_blocks
-from piste.show.terminal.capabilities import GROUNDS, TerminalCapabilities, printable, step
-from piste.show.text_pieces import Piece, texts
+from piste.show.wording import Piece, printable
 
 ROWS = 12
 MOST_UNITS = 400
@@ -43,14 +45,23 @@ class _Report:
         yield ""
         if wording.of_image(e):
             yield Padding(image_blocks.shown(e, terminal, options), (0, 2))
-        for number, pieces in enumerate(texts(e), start=1):
-            body = highlighted(e, pieces, terminal)
-            if not isinstance(e.input, str):
-                yield Text(f"text {number}", style="dim")
+        for block in blocks(e):
+            if block.title is not None:
+                yield Text(printable(block.title), style="dim")
+            body = highlighted(e, block.pieces, terminal)
+            if block.is_pinned:
+                body.stylize("dim")
             yield Padding(body, (0, 2, 1, 2))
+        if e.answer is not None:
+            yield Text("the answer", style="dim")
+            yield Padding(Text(printable(e.answer.text), style="bold"), (0, 2, 1, 2))
         if not wording.of_image(e):
             yield Padding(legend(e, e.ranking, terminal), (0, 2))
         yield ""
+        sums = part_sums(e)
+        if sums:
+            yield _parts_table(e, sums, options.max_width, options.ascii_only)
+            yield ""
         yield _table(e, options.max_width, options.ascii_only)
         yield ""
         yield _glossary(e)
@@ -82,7 +93,7 @@ def _marked(text: str, strength: float) -> str:
 
 
 def highlighted(
-    e: Explanation, pieces: list[Piece], terminal: TerminalCapabilities, most: int = MOST_UNITS
+    e: Explanation, pieces: Sequence[Piece], terminal: TerminalCapabilities, most: int = MOST_UNITS
 ) -> Text:
     """One text with every unit marked by its strength, at most so many of them."""
     strengths = colours.strengths(e.score())
@@ -147,6 +158,25 @@ def _table(e: Explanation, width: int, ascii_only: bool) -> Table:
             share = float(np.nan_to_num(ranked[kind.first])) / most
             cells.append(_bar(share, bar, ascii_only))
         table.add_row(*cells)
+    return table
+
+
+def _parts_table(e: Explanation, sums: list[PartSum], width: int, ascii_only: bool) -> Table:
+    """Parts of the prompt, the largest sum first."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column("part", overflow="ellipsis", no_wrap=True, max_width=24, min_width=6)
+    table.add_column(f"{e.ranking} in sum", justify="right", no_wrap=True)
+    bar = 20 if width >= 90 else 0
+    if bar:
+        table.add_column("", no_wrap=True)
+    table.add_column("strongest in it", overflow="ellipsis", no_wrap=True)
+    most = max(abs(part.total) for part in sums) or 1.0
+    places = wording.digits(np.array([part.total for part in sums]))
+    for part in sums:
+        cells = [Text(printable(part.name)), Text(wording.number(part.total, places))]
+        if bar:
+            cells.append(_bar(part.total / most, bar, ascii_only))
+        table.add_row(*cells, Text(printable(strongest(e, part)), style="dim"))
     return table
 
 

@@ -16,8 +16,9 @@ from rich.text import Text
 from piste.explanation import Explanation
 from piste.image import ImageInput
 from piste.show import score_terms
+from piste.show.colours import TerminalCapabilities, step
 from piste.show.heat_colours import Heat, Pixels, areas_of, image_of, paled, tinted
-from piste.show.terminal.capabilities import TerminalCapabilities, printable, step
+from piste.show.wording import printable
 
 MOST = 34
 """Columns of a terminal that one image takes at most."""

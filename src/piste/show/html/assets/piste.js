@@ -22,6 +22,12 @@ const piste = {
   kinds(element) {
     return [element.dataset.k, ...(element.dataset.also || "").split(" ").filter(Boolean)];
   },
+  // The colour of a strength from −1 to 1.
+  colour(palette, strength) {
+    if (Math.abs(strength) < palette.visible) return "transparent";
+    const hue = strength >= 0 ? palette.for : palette.against;
+    return `rgba(${hue.join(",")},${(palette.strongest * Math.abs(strength)).toFixed(2)})`;
+  },
   number(value, places = 2) {
     if (value === null || !Number.isFinite(value)) return "–";
     const shown = Math.abs(value).toFixed(places);

@@ -2,7 +2,7 @@
 piste.parts.push((root, data) => {
   const panel = root.querySelector(".piste-check");
   if (!panel || !data.checks) return;
-  const { methods, before, tried, ask, strongest } = data.checks;
+  const { methods, before, tried, ask, strongest, number } = data.checks;
   const places = data.checks.places ?? 2;
   const known = new Map(tried.map((one) => [one.removed.join(), one]));
   const rows = tried.slice(0, 5);
@@ -38,7 +38,7 @@ piste.parts.push((root, data) => {
       name.scope = "row";
       name.dir = "auto";
       const real = piste.make("td", piste.number(one.answer, places));
-      real.append(piste.make("small", ` ${said(one)}`));
+      if (!number) real.append(piste.make("small", ` ${said(one)}`));
       row.append(name, real);
       const errors = methods.map((_, index) => off(one, index));
       const best = Math.min(...errors).toFixed(places);
@@ -70,9 +70,10 @@ piste.parts.push((root, data) => {
 
   function tell(text) { now.replaceChildren(text); }
   function result(one) {
-    const first = piste.make("span", `Without ${called(one.removed)} the model says `);
-    const answer = piste.make("b", `${said(one)}, ${piste.number(one.answer, places)}`);
-    const was = piste.make("span", `; before it said ${said(before)}, ${piste.number(before.answer, places)}. `);
+    const told = (what) => `${number ? "" : `${said(what)}, `}${piste.number(what.answer, places)}`;
+    const first = piste.make("span", `Without ${called(one.removed)} the ${number ? `${number} is` : "model says"} `);
+    const answer = piste.make("b", told(one));
+    const was = piste.make("span", `; before it ${number ? "was" : "said"} ${told(before)}. `);
     const nearest = methods.map((name, index) => [off(one, index), name]).sort((a, b) => a[0] - b[0]);
     const list = nearest.map(([error, name]) => `${name} by ${error.toFixed(places)}`).join(", ");
     now.replaceChildren(first, answer, was, piste.make("span", `Off: ${list}.`));

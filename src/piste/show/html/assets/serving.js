@@ -9,7 +9,7 @@
   const drop = document.querySelector(".piste-drop");
   const budgets = [null, 50, 100, 200, 500, 1000, 2000, 5000];
   const sheets = new Map();
-  let image = null, imageName = "", job = null, events = null, removed = [], turn = 0;
+  let image = null, imageName = "", job = null, events = null, removed = [], span = null, turn = 0;
   let asked = null, shown = null; // what the address is about, and what is to be seen
 
   // -- asking -----------------------------------------------------------------------------------
@@ -53,10 +53,45 @@
   const model = () => about.models.find((one) => one.name === form.model.value);
   const chosen = () => [...form.querySelectorAll(".piste-methods input:checked")].map((one) => one.value);
 
+  // A language model has a prompt, perhaps with fields, and without labels an answer.
+  const separate = () => model().fields.length > 1 || (model().is_language_model && model().fields.length > 0);
+  function fillPrompt(images) {
+    const { prompt, fields, chat, is_language_model: free } = model();
+    form.querySelector(".piste-texts").hidden = images || separate();
+    form.querySelector(".piste-second").hidden = free || fields.length > 0;
+    form.querySelector(".piste-examples").hidden = free || fields.length > 0;
+    form.text.placeholder = free ? "Type or paste a prompt …" : "Type or paste a text …";
+    form.querySelector(".piste-prompted").hidden = !free && prompt === null;
+    form.querySelector(".piste-template").hidden = prompt === null;
+    form.querySelector(".piste-template pre").textContent = prompt || "";
+    form.querySelector(".piste-answers").hidden = !free;
+    form.querySelector(".piste-chat").hidden = !chat;
+    form.chat.checked = chat;
+    form.querySelector(".piste-target").hidden = free;
+    const place = form.querySelector(".piste-fields");
+    const before = values(place);
+    place.replaceChildren();
+    for (const name of separate() ? fields : []) {
+      const label = piste.make("label", `${name} `), area = document.createElement("textarea");
+      label.append(piste.make("small", "several documents: a line of --- between them"));
+      area.id = `piste-field-${name}`;
+      area.dataset.field = name;
+      area.rows = 3;
+      area.dir = "auto";
+      area.value = before[name] || "";
+      label.htmlFor = area.id;
+      place.append(label, area);
+    }
+  }
+  const values = (place) => Object.fromEntries([...place.querySelectorAll("[data-field]")].map((one) => [one.dataset.field, one.value]));
+  function documents(text) {
+    const found = text.split(/^\s*---\s*$/m).map((one) => one.trim()).filter(Boolean);
+    return found.length > 1 ? found : text.trim();
+  }
   function fill() {
     const { reads, labels, units, methods } = model();
     const images = reads === "images";
-    form.querySelector(".piste-texts").hidden = images;
+    fillPrompt(images);
     drop.hidden = !images;
     form.querySelector(".piste-labels").textContent = labels.length ? `says ${labels.slice(0, 8).join(", ")}${labels.length > 8 ? " …" : ""}` : "";
     form.units.replaceChildren(...["", ...units].map((name) => new Option(name || (images ? "parts" : "words"), name)));
@@ -88,9 +123,17 @@
       target: form.target.value || null, samples: budgets[form.samples.value], long: "truncate",
     };
     if (model().reads === "images") wanted.image = image;
-    else {
+    else if (separate()) {
+      const given = values(form.querySelector(".piste-fields"));
+      wanted.fields = Object.fromEntries(Object.entries(given).map(([name, text]) => [name, documents(text)]));
+    } else {
       wanted.text = form.text.value;
-      if (form.pair.value) wanted.pair = form.pair.value;
+      if (form.pair.value && !form.querySelector(".piste-second").hidden) wanted.pair = form.pair.value;
+    }
+    if (model().is_language_model) {
+      wanted.target = null;
+      for (const name of ["answer", "against"]) if (form[name].value.trim()) wanted[name] = form[name].value.trim();
+      if (form.chat.checked && model().chat) wanted.chat = true;
     }
     return wanted;
   }
@@ -100,9 +143,12 @@
   function remember() {
     const wanted = asked; // not the form, in which somebody may be typing the next text
     const state = new URLSearchParams();
-    for (const name of ["model", "text", "pair", "units", "target", "samples"]) {
+    for (const name of ["model", "text", "pair", "units", "target", "samples", "answer", "against"]) {
       if (wanted[name]) state.set(name, wanted[name]);
     }
+    if (wanted.fields) state.set("fields", JSON.stringify(wanted.fields));
+    if (model().chat) state.set("chat", wanted.chat ? "1" : "0");
+    if (span) state.set("span", span.join("-"));
     state.set("methods", wanted.methods.join());
     if (removed.length) state.set("removed", removed.join());
     history.replaceState(null, "", `#${state}`);
@@ -115,6 +161,11 @@
     form.text.value = state.get("text") || "";
     form.pair.value = state.get("pair") || "";
     if (form.pair.value) form.pair.closest("details").open = true;
+    for (const name of ["answer", "against"]) form[name].value = state.get(name) || "";
+    if (state.get("chat")) form.chat.checked = state.get("chat") === "1";
+    recallFields(state.get("fields"));
+    const place = (state.get("span") || "").match(/^(\d{1,6})-(\d{1,6})$/);
+    span = place ? [Number(place[1]), Number(place[2])] : null;
     for (const name of ["units", "target"]) {
       if ([...form[name].options].some((one) => one.value === state.get(name))) form[name].value = state.get(name);
     }
@@ -128,7 +179,19 @@
     }
     removed = (state.get("removed") || "").split(",").filter(Boolean).map(Number).filter(Number.isInteger);
     budget();
-    return Boolean(form.text.value);
+    return separate() ? Object.values(values(form.querySelector(".piste-fields"))).some(Boolean) : Boolean(form.text.value);
+  }
+  function recallFields(text) {
+    let given = {};
+    try {
+      given = JSON.parse(text) || {};
+    } catch {
+      return; // somebody changed the address
+    }
+    for (const area of form.querySelectorAll("[data-field]")) {
+      const value = given[area.dataset.field];
+      area.value = Array.isArray(value) ? value.join("\n---\n") : String(value ?? "");
+    }
   }
 
   // -- working ----------------------------------------------------------------------------------
@@ -164,8 +227,12 @@
     for (const link of exports.querySelectorAll("a")) link.href = `api/explanations/${news.id}/export/${link.dataset.kind}`;
     const ask = (units) => piste.request("POST", `api/explanations/${news.id}/removals`, { removed: units });
     const start = removed;
-    shown = { asked, removed };
-    const root = piste.show(place, { ...view, data: { ...view.data, checks: view.data.checks && { ...view.data.checks, ask } } }, { removed: start });
+    shown = { asked, removed, span };
+    const { checks, answer } = view.data;
+    const askSpan = (from, to) => piste.request("POST", `api/explanations/${news.id}/spans`, { start: from, end: to });
+    const data = { ...view.data, checks: checks && { ...checks, ask }, answer: answer && { ...answer, ask: askSpan } };
+    const root = piste.show(place, { ...view, data }, { removed: start, span });
+    root.addEventListener("piste-span", (event) => { span = shown.span = event.detail; remember(); });
     root.addEventListener("piste-removed", (event) => { removed = shown.removed = event.detail; remember(); });
     document.title = `${view.title} · Piste`;
     place.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
@@ -173,7 +240,7 @@
   // What is to be seen is still the explanation before.
   function back() {
     if (!shown) return;
-    ({ asked, removed } = shown);
+    ({ asked, removed, span } = shown);
     remember();
   }
   async function explain() {
@@ -181,7 +248,9 @@
     tell("");
     if (!wanted.methods.length) return tell("No method is chosen: tick at least one.");
     if (model().reads === "images" && !image) return tell("There is no image yet: drop one, or choose a file.");
-    if (model().reads === "texts" && !wanted.text.trim()) return tell("There is no text yet: type one, or try an example.");
+    if (wanted.text !== undefined && !wanted.text.trim()) return tell("There is no text yet: type one, or try an example.");
+    const empty = Object.entries(wanted.fields || {}).find(([, text]) => !text.length);
+    if (empty) return tell(`There is nothing in “${empty[0]}” yet: type a text.`);
     const mine = ++turn; // from here on, nobody waits for what was asked before
     if (events && job) piste.request("DELETE", `api/explanations/${job}`).catch(() => {});
     stop();
@@ -213,7 +282,7 @@
   }
   // Once there is something to see, it follows what is chosen.
   function again() {
-    removed = [];
+    [removed, span] = [[], null];
     if (place.childElementCount || !working.hidden) explain();
   }
 
@@ -232,7 +301,7 @@
       shown.src = reader.result;
       shown.alt = imageName;
       shown.hidden = false;
-      removed = [];
+      [removed, span] = [[], null];
       explain();
     };
     reader.readAsDataURL(file);
@@ -261,7 +330,7 @@
     const short = text.length > 44 ? `${text.slice(0, 43)}…` : text;
     form.querySelector(".piste-examples").append(piste.button(short, () => {
       form.text.value = text;
-      removed = [];
+      [removed, span] = [[], null];
       explain();
     }));
   }
@@ -272,13 +341,13 @@
       take(new File([await found.blob()], name, { type: "image/png" }));
     }));
   }
-  form.addEventListener("submit", (event) => { event.preventDefault(); removed = []; explain(); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); [removed, span] = [[], null]; explain(); });
   form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); removed = []; explain(); }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); [removed, span] = [[], null]; explain(); }
   });
   form.model.addEventListener("change", () => { fill(); again(); });
   form.samples.addEventListener("input", budget);
-  for (const control of [form.units, form.target, form.samples]) control.addEventListener("change", again);
+  for (const control of [form.units, form.target, form.samples, form.chat]) control.addEventListener("change", again);
   for (const group of form.querySelectorAll(".piste-methods")) group.addEventListener("change", again);
   working.querySelector("button").addEventListener("click", () => {
     if (job) piste.request("DELETE", `api/explanations/${job}`).catch((wrong) => tell(wrong.message));

@@ -1,0 +1,1 @@
+"""Language models: speed beside captum and ContextCite, and contexts with planted facts."""

@@ -1,0 +1,1 @@
+"""Language models as classifiers: a prompt with places for the input, and labels to choose from."""

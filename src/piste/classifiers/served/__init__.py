@@ -1,0 +1,1 @@
+"""Models behind an OpenAI-compatible server: asked over HTTP, answering with label chances."""

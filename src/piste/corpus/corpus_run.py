@@ -1,0 +1,205 @@
+"""Runs over a corpus: block after block, each stored as soon as it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from piste.classifiers import Classifier
+from piste.corpus.blocks import Part
+from piste.corpus.documents import Columns
+from piste.corpus.part_store import Counts, PartStore
+from piste.corpus.plan import BLOCK, Plan, explain_block, suitable_block
+from piste.data.tables import TableFile, count_rows
+from piste.engine.progress import Progress, ProgressOption
+from piste.errors import PisteError
+from piste.methods.base import expected_questions
+from piste.subject import Subject
+
+EngineChoice: TypeAlias = Literal["local", "ray"]
+Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
+"""Gives the parts of the blocks with these numbers, in any order."""
+_TRIED = 12
+"""Documents a dry run explains."""
+
+
+class _Rows(Progress):
+    title = "explaining"
+    counted = "rows"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would take."""
+
+    rows: int
+    tried: int
+    refused: int
+    """Of the rows that were looked at, those that would be refused."""
+    calls: float
+    """Questions to the model, of all rows."""
+    seconds: float | None
+    bytes: float | None
+    """None where nothing was explained."""
+
+
+def run(
+    input: str | Path,
+    model: Any,
+    out: str | Path,
+    *,
+    method: str = "slalom",
+    columns: Columns | None = None,
+    block: int | None = None,
+    runtime: str = "torch",
+    loading: Mapping[str, Any] | None = None,
+    resume: bool = True,
+    engine: EngineChoice = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    progress: ProgressOption = None,
+    **how: Any,
+) -> Counts:
+    """Explain every row of a file or folder, and store everything in the folder ``out``.
+
+    The results are those of :func:`piste.explain` with the same options (``how``), for which
+    questions of all texts in a block of rows are pooled. Rows that can't be explained are kept
+    with their reasons in ``out/errors``. The same call continues a run that was stopped, and its
+    results are those of a run that was not; ``resume`` is accepted as before and changes nothing.
+    ``block`` is how many rows are explained and stored together; without it, few of a small corpus
+    and 128 of a large one. With ``engine="ray"``, ``workers`` processes work on it, on the machines
+    of the cluster at ``address``; without an address on this one. ``loading`` are further options
+    of :func:`piste.load`, such as prompt and labels. Answers that are paid for, those of a served
+    model, are kept in ``out/answers`` unless ``cache`` names another folder.
+    """
+    plan, files, rows = _planned(input, model, columns, method, how, runtime, block, loading)
+    if engine == "ray":
+        from piste.corpus.ray_runner import RayRunner
+
+        doer: Doer = RayRunner(address, workers)
+    elif engine == "local":
+        doer = _locally
+    else:
+        raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
+    classifier = plan.load()
+    cached = False
+    if classifier.costly and engine == "local":
+        folder_of_answers = Path(plan.how.get("cache") or Path(out) / "answers")
+        cached = folder_of_answers.exists()
+        plan = replace(plan, how={**plan.how, "cache": folder_of_answers})
+    manifest = plan.manifest(classifier, files)
+    with PartStore.opened(out, manifest) as folder, _Rows(progress) as shown:
+        left = [number for number in range(-(-rows // plan.block)) if number not in folder.done]
+        shown.plan(rows)
+        shown.advance(folder.counts.rows)
+        if classifier.costly and left:
+            subjects, calls = _expected(plan, classifier, files)
+            share = (rows - folder.counts.rows) / max(len(subjects), 1)
+            shown.say(classifier.expect(subjects, calls * share, cached=cached))
+        for part in doer(plan, classifier, files, left):
+            folder.add(part)
+            shown.advance(part.rows)
+        folder.finish()
+        return folder.counts
+
+
+def _planned(
+    input: str | Path,
+    model: Any,
+    columns: Columns | None,
+    method: str,
+    how: dict[str, Any],
+    runtime: str,
+    block: int | None,
+    loading: Mapping[str, Any] | None,
+) -> tuple[Plan, list[TableFile], int]:
+    """The plan, its files, and how many rows they have."""
+    how = {"long": "truncate", **how}
+    plan = Plan(
+        str(input),
+        model,
+        columns or Columns(),
+        method,
+        how,
+        runtime,
+        BLOCK if block is None else block,
+        loading or {},
+    )
+    files = plan.files()
+    rows = count_rows(files, plan.columns.wanted)
+    if block is None:
+        plan = replace(plan, block=suitable_block(rows))
+    return plan, files, rows
+
+
+def _expected(
+    plan: Plan, classifier: Classifier, files: Sequence[TableFile]
+) -> tuple[list[Subject], float]:
+    """Some documents of the first block, and the questions they take, about; nothing is asked."""
+    method = plan.made_method()
+    how = {name: plan.how[name] for name in ("units", "removal", "long") if name in plan.how}
+    first = next(plan.blocks(files), None)
+    subjects = []
+    for document in islice(first.documents if first else (), _TRIED):
+        with suppress(PisteError):  # refused when its turn comes
+            subjects.append(classifier.subject(document.input, **how))
+    return subjects, float(sum(expected_questions(method, subject) for subject in subjects))
+
+
+def _locally(
+    plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
+) -> Iterator[Part]:
+    wanted = set(left)
+    for block in plan.blocks(files):
+        if block.number in wanted:
+            yield explain_block(plan, classifier, block)
+
+
+def estimate(
+    input: str | Path,
+    model: Any,
+    *,
+    method: str = "slalom",
+    columns: Columns | None = None,
+    block: int | None = None,
+    runtime: str = "torch",
+    loading: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> Estimate:
+    """What :func:`run` would take, from some documents of the first block, explained.
+
+    Documents of one block share questions, so that a whole block takes less than this says. Of a
+    served model nothing is explained: only the questions are known.
+    """
+    plan, files, rows = _planned(input, model, columns, method, how, runtime, block, loading)
+    first = next(plan.blocks(files), None)
+    if first is None or not first.documents:
+        raise PisteError(f"{str(input)!r} has no row to explain in its first {plan.block}.")
+    step = max(len(first.documents) // _TRIED, 1)
+    chosen = tuple(islice(first.documents, 0, None, step))[:_TRIED]
+    classifier = plan.load()
+    if classifier.costly:
+        subjects, calls = _expected(plan, classifier, files)
+        share = len(first.documents) / len(first)
+        each = calls / max(len(subjects), 1)
+        return Estimate(rows, 0, len(first.refused), each * rows * share, None, None)
+    warm = type(first)(first.number, chosen[:1], ())
+    explain_block(plan, classifier, warm)
+    start = time.perf_counter()
+    part = explain_block(plan, classifier, type(first)(first.number, chosen, ()))
+    spent = time.perf_counter() - start
+    share = len(first.documents) / len(first)
+    factor = rows * share / len(chosen)
+    return Estimate(
+        rows,
+        len(chosen),
+        len(first.refused),
+        part.calls * factor,
+        spent * factor,
+        (len(part.documents) + len(part.units)) * factor,
+    )

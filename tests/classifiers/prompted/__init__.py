@@ -1,0 +1,1 @@
+"""Tests of prompted and generating language models."""
