@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.panel.command import one_group
 from benchmarks.panel.judging import Trial
 from piste.held_out import r_squared
-from piste.slalom import Fit, fit, sampling, solver
+from piste.slalom import Fit, fit, noise, sampling, solver
 from piste.slalom.family import Point, Questions
 from piste.slalom.solver import Posterior
 from piste.types import Floats, Ints
@@ -97,25 +97,23 @@ def chosen(trial: Trial, **options: Any) -> Fit:
 
 
 @contextmanager
-def patched(**constants: Any) -> Iterator[None]:
-    """Other constants of the solver for a while."""
-    before = {name: getattr(solver, name) for name in constants}
+def patched(module: Any, name: str, value: Any) -> Iterator[None]:
+    """Another constant of the mathematics for a while."""
+    before = getattr(module, name)
     try:
-        for name, value in constants.items():
-            setattr(solver, name, value)
+        setattr(module, name, value)
         yield
     finally:
-        for name, value in before.items():
-            setattr(solver, name, value)
+        setattr(module, name, before)
 
 
 def _without_emphasis(trial: Trial) -> Fit:
-    with patched(EMPHASIS=1.0):
+    with patched(noise, "EMPHASIS", 1.0):
         return answered(trial, drawn(trial, "log", True))
 
 
 def _constant_noise(trial: Trial) -> Fit:
-    with patched(_SHAPED=10**6):
+    with patched(solver, "_SHAPED", 10**6):
         return answered(trial, drawn(trial, "log", True))
 
 

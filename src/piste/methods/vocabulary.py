@@ -194,7 +194,9 @@ def _refined(slalom: Slalom, vocabulary: Vocabulary, task: Task, held: int) -> F
 def _prior(slalom: Slalom, layout: Layout, spread: float) -> tuple[Floats, Floats]:
     """Means and standard deviations of all parameters, in the order of the layout."""
     mean, deviation = np.zeros(layout.size), np.ones(layout.size)
-    mean[layout.importances], deviation[layout.importances] = slalom.importances, _OWN_IMPORTANCE
+    if layout.weighted:
+        mean[layout.importances] = slalom.importances
+        deviation[layout.importances] = _OWN_IMPORTANCE
     mean[layout.evidence], deviation[layout.evidence] = slalom.evidence, _OWN_EVIDENCE * spread
     mean[layout.base], deviation[layout.base] = slalom.base, _OWN_BASE * spread
     if layout.background is not None and slalom.background is not None:

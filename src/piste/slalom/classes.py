@@ -44,22 +44,18 @@ class ClassPosterior(Posterior):
 
     def of_class(self, class_: int) -> tuple[Layout, Floats, Floats]:
         """Layout, parameters and covariance factor of one class, as of a single output."""
-        own, types = self.layout, self.layout.types
-        layout = Layout(types, 1, Form(own.form.mixing, False, False))
+        own = self.layout
+        layout = Layout(own.types, 1, Form(own.form.mixing, False, False))
         theta = np.zeros(layout.size)
-        theta[:types] = self.theta[:types]
-        shared = [self.factor[:types]]
+        scale = np.sqrt(self.noises[class_] / (self.strengths**2 + self.ridges[class_]))
+        linear, shared = self.directions * scale, self.factor.shape[1]
+        factor = np.zeros((layout.size, shared + linear.shape[1]))
+        theta[layout.importances] = self.theta[own.importances]
+        factor[layout.importances, :shared] = self.factor[own.importances]
         if own.mixing is not None and layout.mixing is not None:
             theta[layout.mixing] = self.theta[own.mixing]
-            shared.append(self.factor[own.mixing : own.mixing + 1])
-        scale = np.sqrt(self.noises[class_] / (self.strengths**2 + self.ridges[class_]))
-        linear = self.directions * scale
-        width = self.factor.shape[1] + linear.shape[1]
-        factor = np.zeros((layout.size, width))
-        factor[:types, : self.factor.shape[1]] = shared[0]
-        if layout.mixing is not None:
-            factor[layout.mixing, : self.factor.shape[1]] = shared[-1][0]
-        factor[types : 2 * types, self.factor.shape[1] :] = linear
+            factor[layout.mixing, :shared] = self.factor[own.mixing]
+        factor[layout.evidence, shared:] = linear
         return layout, theta, factor
 
 
@@ -69,7 +65,8 @@ def fit_classes(
     """Evidence of every class, given the shared weights; residuals with each answer left out."""
     layout = Layout(asked.types, 1, Form(shared.layout.gamma(shared.theta)))
     theta = np.zeros(layout.size)
-    theta[: asked.types] = shared.theta[: asked.types]
+    if layout.weighted:
+        theta[layout.importances] = shared.layout.log_weights(shared.theta)
     jacobian = Point(asked, layout, theta).jacobian()
     design = jacobian[:, layout.evidence]
     design = design if isinstance(design, np.ndarray) else design.toarray()

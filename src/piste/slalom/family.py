@@ -58,13 +58,17 @@ class Form:
 
 
 class Layout:
-    """Where each parameter stands in a vector: s, e (output by output), b, γ, background, link."""
+    """Where each parameter stands in a vector: s, e (output by output), b, γ, background, link.
+
+    Nothing depends on the weights of an additive form (γ = 0), so it has no s.
+    """
 
     def __init__(self, types: int, outputs: int, form: Form) -> None:
         self.types, self.outputs, self.form = types, outputs, form
-        self.importances = slice(0, types)
-        self.evidence = slice(types, types * (1 + outputs))
-        place = types * (1 + outputs)
+        self.weighted = form.mixing != 0.0
+        self.importances = slice(0, types if self.weighted else 0)
+        place = self.importances.stop + types * outputs
+        self.evidence = slice(self.importances.stop, place)
         self.base = slice(place, place + outputs)
         place += outputs
         self.mixing: int | None = None
@@ -79,8 +83,14 @@ class Layout:
         self.size = place
 
     def evidence_of(self, output: int) -> slice:
-        start = self.types * (1 + output)
+        start = self.evidence.start + self.types * output
         return slice(start, start + self.types)
+
+    def log_weights(self, theta: Floats) -> Floats:
+        """s of every type, 0 where the form has none; further axes of theta are kept."""
+        if self.weighted:
+            return theta[self.importances]
+        return np.zeros((self.types, *theta.shape[1:]))
 
     def gamma(self, theta: Floats) -> float:
         if self.mixing is None:
@@ -90,8 +100,8 @@ class Layout:
 
     def slalom(self, theta: Floats, flat: bool) -> Slalom:
         """The surrogate that a parameter vector stands for, with Σ s = 0."""
-        s = theta[self.importances]
-        # At γ = 0 nothing depends on the weights; else a common factor of all changes nothing.
+        s = self.log_weights(theta)
+        # A common factor of all weights changes nothing.
         shift = float(s.mean()) if self.types else 0.0
         evidence = theta[self.evidence].reshape(self.outputs, self.types).T
         background, link = None, None
@@ -138,7 +148,7 @@ class Point:
     def __init__(self, asked: Questions, layout: Layout, theta: Floats) -> None:
         self.asked, self.layout, self.theta = asked, layout, theta
         self.gamma = layout.gamma(theta)
-        s = theta[layout.importances]
+        s = layout.log_weights(theta)
         self.weights = asked.copies * np.exp(s)[asked.column]
         self.parts = asked.copies * np.exp(self.gamma * s)[asked.column]
         total = asked.sum(self.weights)
@@ -180,7 +190,7 @@ class Point:
         at_row = slope[asked.row]
         by_evidence = self.parts * self.share[asked.row]
         pull = (self.gathered[:, output] / self.total)[asked.row] * self.weights
-        by_importance = self.gamma * (by_evidence * self._evidence(output) - pull)
+        by_importance = self.gamma * (by_evidence * self._evidence(output) - pull) * at_row
         dense = self._globals(output) * slope[:, None]
         if layout.link is not None:
             dense[:, -2] = 1.0 - slope
@@ -189,21 +199,19 @@ class Point:
         columns = self._global_columns(output)
         if layout.size <= MOST_DENSE:
             table = np.zeros((asked.count, layout.size))
-            table[asked.row, asked.column] = by_importance * at_row
+            if layout.weighted:
+                table[asked.row, asked.column] = by_importance
             table[asked.row, layout.evidence_of(output).start + asked.column] = by_evidence * at_row
             table[:, columns] = dense
             return table
-        rows = np.concatenate(
-            [asked.row, asked.row, np.repeat(np.arange(asked.count), len(columns))]
-        )
-        places = np.concatenate(
-            [
-                asked.column,
-                layout.evidence_of(output).start + asked.column,
-                np.tile(columns, asked.count),
-            ]
-        )
-        entries = np.concatenate([by_importance * at_row, by_evidence * at_row, dense.ravel()])
+        every = np.arange(asked.count)
+        parts = [
+            (asked.row, layout.evidence_of(output).start + asked.column, by_evidence * at_row),
+            (np.repeat(every, len(columns)), np.tile(columns, asked.count), dense.ravel()),
+        ]
+        if layout.weighted:
+            parts.append((asked.row, asked.column, by_importance))
+        rows, places, entries = (np.concatenate(one) for one in zip(*parts, strict=True))
         return sparse.csr_array((entries, (rows, places)), shape=(asked.count, layout.size))
 
     def _global_columns(self, output: int) -> Ints:
@@ -221,7 +229,7 @@ class Point:
         """∂Z by the parameters that all units share; columns for the link are still empty."""
         asked, layout, gathered = self.asked, self.layout, self.gathered[:, output]
         columns = [np.ones(asked.count)]
-        logs = self.theta[layout.importances][asked.column]
+        logs = layout.log_weights(self.theta)[asked.column]
         level = own = 0.0
         if layout.background is not None:
             level = float(self.theta[layout.background])

@@ -42,6 +42,10 @@ class Noise:
         """Questions × outputs, from the logarithms of sizes and the slope of the link."""
         return self.scale * _shape(log_sizes, slope, self.by_size, self.leak)
 
+    def precisions(self, sizes: Floats, slope: Floats) -> Floats:
+        """How much each answer counts in a fit, from the numbers of units of all questions."""
+        return emphasis(sizes) / self.variances(log_sizes(sizes), slope)
+
     def updated(
         self, residuals: Floats, free: Floats, log_sizes: Floats, slope: Floats, floor: Floats
     ) -> Noise:
@@ -65,6 +69,17 @@ class Noise:
         step = float(np.clip(push / stiffness, -_STEP, _STEP))
         by_size = float(np.clip(self.by_size + step, -_STEEPEST, _STEEPEST))
         return Noise(scale, by_size, leak)
+
+
+def log_sizes(sizes: Floats) -> Floats:
+    """Logarithms of numbers of units; no unit at all is above 0, for it is none about one alone."""
+    return np.where(sizes > 0, np.log(np.maximum(sizes, 1.0)), 1e-9)
+
+
+def emphasis(sizes: Floats) -> Floats:
+    """How much more questions count than by their variance, questions × 1."""
+    told = (log_sizes(sizes) <= 0) | (sizes == sizes.max())
+    return np.where(told, EMPHASIS, 1.0)[:, None]
 
 
 def _shape(log_sizes: Floats, slope: Floats, by_size: float, leak: float) -> Floats:

@@ -57,7 +57,7 @@ class Parameters:
 
         ``known`` marks the types the layout has, if it has not all of them.
         """
-        importances, evidence = points[layout.importances], points[layout.evidence]
+        importances, evidence = layout.log_weights(points), points[layout.evidence]
         if known is not None:
             every = np.zeros((2, len(known), points.shape[1]))
             every[0][known.astype(bool)], every[1][known.astype(bool)] = importances, evidence

@@ -38,7 +38,8 @@ def text_scores(
     ``linear``       value × e^importance, the paper's linearised score (section 5.4)
     ================ =====================================================================
 
-    Without a fit errors are NaN; for units no question was about they are infinite.
+    Without a fit errors are NaN; they are infinite for units no question was about, and for the
+    importances of an additive form, which has none.
 
     >>> scores, _ = text_scores(Slalom(np.array([1.0, -1.0]), np.zeros(2)), np.array([0, 1, 0]))
     >>> scores["gradient"].round(3).tolist()
@@ -103,9 +104,12 @@ def _errors(fit: Fit, types: Ints, counts: Floats, class_: int, linear: bool) ->
     ]
     above, below = (_scores(one, counts, linear) for one in ends)
     above["shapley"], below["shapley"] = (game.shapley_at(one, types) for one in ends)
-    return {
+    errors = {
         name: np.linalg.norm((above[name] - below[name]) / (2 * _STEP), axis=1) for name in above
     }
+    if not layout.weighted:
+        errors["importance"] = np.full_like(errors["importance"], np.inf)
+    return errors
 
 
 def _posterior_of(fit: Fit, class_: int) -> tuple[Layout, Floats, Floats]:

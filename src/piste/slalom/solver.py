@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
 from piste.slalom.family import MOST_DENSE, Form, Layout, Point, Questions
-from piste.slalom.noise import EMPHASIS, Noise
+from piste.slalom.noise import Noise, emphasis, log_sizes
 from piste.types import Floats
 
 _ITERATIONS = 60
@@ -61,6 +61,8 @@ class Posterior:
     converged: bool
     scales: tuple[float, Floats]
     """Standard deviations of the priors on importances and on evidence (one per output)."""
+    prior: Floats
+    """Precisions of the priors on all parameters."""
 
 
 @dataclass
@@ -106,14 +108,12 @@ class _Search:
     ) -> None:
         self.asked, self.outputs = asked, outputs
         self.layout = Layout(asked.types, outputs.shape[1], form)
-        # The question without any unit is none about one alone.
-        self.log_sizes = np.where(asked.sizes > 0, np.log(np.maximum(asked.sizes, 1.0)), 1e-9)
+        self.log_sizes = log_sizes(asked.sizes)
         self.spread = np.maximum(outputs.std(axis=0), 1e-12 * (1 + np.abs(outputs).max(axis=0)))
         self.floor = _ROUNDING * self.spread**2
         self.width, self.widths = 0.7, 0.3 * self.spread
         self.noise = Noise((0.5 * self.spread) ** 2)
-        told = (self.log_sizes <= 0) | (asked.sizes == asked.sizes.max())
-        self.emphasis = np.where(told, EMPHASIS, 1.0)[:, None]
+        self.emphasis = emphasis(asked.sizes)
         self.known = prior is not None
         self.priors = self._priors() if prior is None else _Priors(prior[0], prior[1] ** -2.0)
 
@@ -167,7 +167,7 @@ class _Search:
         self._set_scales()
         system = _System(self, point)
         samples = _SAMPLES if tolerance <= _SETTLED else _ROUGH_SAMPLES
-        free = 1.0 - self._leverages(system, system.inverse_root(samples))
+        free = self._free(system, system.inverse_root(samples))
         return Posterior(
             self.layout,
             point.theta,
@@ -178,13 +178,17 @@ class _Search:
             iteration,
             done,
             (float(self.width), self.widths.copy()),
+            self.priors.precision.copy(),
         )
 
     def _from(self, start: Posterior, theta: Floats) -> Floats:
         """Parameters of an earlier fit, as far as both forms have them."""
         mine, theirs = self.layout, start.layout
         theta = theta.copy()
-        theta[: mine.base.stop] = start.theta[: theirs.base.stop]
+        if mine.weighted:
+            theta[mine.importances] = theirs.log_weights(start.theta)
+        theta[mine.evidence] = start.theta[theirs.evidence]
+        theta[mine.base] = start.theta[theirs.base]
         if mine.mixing is not None:
             theta[mine.mixing] = np.clip(theirs.gamma(start.theta), 0.1, 0.9)
         for one, other, count in (
@@ -223,18 +227,14 @@ class _Search:
             damping = max(damping * 6, 1e-4)
         return point, damping, 0.0
 
-    def _leverages(self, system: _System, root: Floats) -> Floats:
-        """How much each answer determines its own prediction, questions × outputs."""
-        if system.dense:
-            moved = system.scaled @ root
-        else:
-            moved = np.sqrt(system.flat)[:, None] * (system.jacobian @ root)
+    def _free(self, system: _System, root: Floats) -> Floats:
+        """1 less what each answer determines of its own prediction, questions × outputs."""
         shape = (self.layout.outputs, self.asked.count)
-        return np.clip(np.einsum("ij,ij->i", moved, moved).reshape(shape).T, 0.0, 0.98)
+        return 1.0 - np.clip(system.leverages(root).reshape(shape).T, 0.0, 0.98)
 
     def _learn_scales(self, system: _System, point: Point, shaped: bool) -> None:
         factor = system.inverse_root(_FEW_SAMPLES)
-        free = 1.0 - self._leverages(system, factor)
+        free = self._free(system, factor)
         residuals = self.outputs - point.predicted
         by_size = self.noise.by_size
         self.noise = self.noise.updated(residuals, free, self.log_sizes, point.slope, self.floor)
@@ -248,7 +248,7 @@ class _Search:
         for output in range(layout.outputs):
             mean = float(second[layout.evidence_of(output)].sum()) / count
             self.widths[output] = np.sqrt(max(mean, 1e-12 * self.spread[output] ** 2))
-        if layout.form.mixing != 0.0:
+        if layout.weighted:
             width = np.sqrt(float(second[layout.importances].sum()) / count)
             self.width = float(np.clip(width, _LEAST_WIDTH, _WIDEST))
 
@@ -260,8 +260,6 @@ class _System:
         self.search, self.point = search, point
         self.jacobian = point.jacobian()
         self.dense = search.layout.size <= MOST_DENSE
-        if not self.dense:
-            self.jacobian.eliminate_zeros()  # at γ = 0 importances change nothing
         variances = search.noise.variances(search.log_sizes, point.slope)
         self.precision = search.emphasis / variances
         self.flat = self.precision.T.ravel()
@@ -312,8 +310,16 @@ class _System:
     def inverse_root(self, samples: int) -> Floats:
         """R with R Rᵀ = H⁻¹; samples of it for a large problem."""
         if self.dense:
-            return np.asarray(np.tril(lapack.dtrtri(self._triangle, lower=1)[0]).T)
+            return np.asarray(lapack.dtrtri(self._triangle, lower=1)[0].T)
         return self._sampled(np.ones_like(self.emphasis), samples)
+
+    def leverages(self, root: Floats) -> Floats:
+        """Diagonal of √W J H⁻¹ Jᵀ √W from the root of H⁻¹, which is triangular if it is dense."""
+        if self.dense:
+            moved = blas.dtrmm(1.0, root.T, self.scaled.T, lower=1)
+            return np.einsum("ij,ij->j", moved, moved)
+        moved = np.sqrt(self.flat)[:, None] * (self.jacobian @ root)
+        return np.einsum("ij,ij->i", moved, moved)
 
     def factor(self, samples: int) -> Floats:
         """L with L Lᵀ the covariance H⁻¹ (Jᵀ W V W J + P) H⁻¹; samples for a large problem."""
@@ -321,7 +327,7 @@ class _System:
             return self._sampled(self.emphasis, samples)
         told = self.scaled * np.sqrt(self.emphasis)[:, None]
         scatter = _with_diagonal(told.T @ told, self.prior)
-        root = np.tril(lapack.dpotrf(scatter, lower=1, overwrite_a=1)[0])
+        root = lapack.dpotrf(scatter, lower=1, overwrite_a=1)[0]
         return np.asarray(lapack.dpotrs(self._triangle, root, lower=1)[0])
 
     def _sampled(self, emphasis: Floats, samples: int) -> Floats:

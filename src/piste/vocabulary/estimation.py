@@ -238,7 +238,8 @@ class _Part:
         mine = self.posterior.layout
         other = Layout(int(active.sum()), 1, mine.form)
         slalom, theta = self.slalom, np.zeros(other.size)
-        theta[other.importances] = slalom.importances[active]
+        if other.weighted:
+            theta[other.importances] = slalom.importances[active]
         theta[other.evidence] = slalom.evidence[active]
         theta[other.base.start :] = self.posterior.theta[mine.base.start :]
         if other.background is not None and slalom.background is not None:
@@ -312,9 +313,12 @@ def _errors(posterior: Posterior, whole: Counts) -> dict[str, Floats]:
         for side in (_STEP, -_STEP)
     ]
     above, below = ends
-    return {
+    errors = {
         name: np.linalg.norm((above[name] - below[name]) / (2 * _STEP), axis=1) for name in above
     }
+    if not posterior.layout.weighted:
+        errors["importance"] = np.full_like(errors["importance"], np.inf)
+    return errors
 
 
 def _numbers(parameters: Parameters, whole: Counts) -> dict[str, Floats]:

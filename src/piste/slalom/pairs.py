@@ -1,0 +1,99 @@
+"""Pairs of units that say something together that neither says apart.
+
+The family has no term for pairs. What a pair adds to the evidence beyond its units,
+
+    Z(S) + δ · [i ∈ S and j ∈ S],
+
+is estimated from what the fit leaves of the answers. With r the residuals, W their precisions, x
+the changes of all predictions by δ, and M what the fitted parameters cannot make up for,
+
+    δ = xᵀ W r / xᵀ M x        its standard error = (xᵀ M x)^(−½)
+    M = W − W J H⁻¹ Jᵀ W       H = Jᵀ W J + P
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import ndtri
+
+from piste.slalom.family import MOST_DENSE, Point, Questions
+from piste.slalom.fitting import Fit
+from piste.types import Flags, Floats, Ints
+
+_CHANCE = 0.01
+"""How often a pair is found where there is none, over all that were tried."""
+_LEAST = 5
+"""Answers with both units, and without one of them, that an estimate needs."""
+
+
+@dataclass(frozen=True)
+class PairEffect:
+    """What two units add to the evidence when both are there."""
+
+    first: int
+    second: int
+    effect: float
+    error: float
+
+
+def find_pairs(
+    fit: Fit,
+    counts: Floats,
+    outputs: Floats,
+    together: Flags,
+    pairs: Ints,
+    most: int = 6,
+) -> tuple[PairEffect, ...]:
+    """The pairs that stand out from chance, the strongest first.
+
+    ``counts`` (questions × types) and ``outputs`` are what was fitted, ``together`` (questions ×
+    pairs) says which questions hold both units of ``pairs`` (pairs × 2). A pair stands out if its
+    effect is further from 0 than that of the strongest of so many would be by chance in one case
+    of a hundred. They are found one after the other, each given those before it.
+
+    >>> from itertools import product
+    >>> from piste.slalom import fit
+    >>> kept = np.array(list(product([0.0, 1.0], repeat=5)))
+    >>> answers = kept @ [1.0, 0.5, -2.0, 0.0, 0.3] + 3.0 * kept[:, 1] * kept[:, 2]
+    >>> answers += np.random.default_rng(0).normal(0, 0.1, 32)
+    >>> pairs = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
+    >>> both = kept[:, pairs].all(axis=2)
+    >>> found = find_pairs(fit(kept, answers), kept, answers, both, pairs)
+    >>> [(pair.first, pair.second, round(pair.effect)) for pair in found]
+    [(1, 2, 3)]
+    """
+    posterior = fit.posterior
+    if posterior is None or outputs.ndim > 1 or posterior.layout.size > MOST_DENSE:
+        return ()
+    enough = np.minimum(together.sum(axis=0), (~together).sum(axis=0)) >= _LEAST
+    if not enough.any():
+        return ()
+    asked = Questions(counts[:, fit.active])
+    point = Point(asked, posterior.layout, posterior.theta)
+    precision = posterior.noise.precisions(asked.sizes, point.slope)[:, 0]
+    jacobian = np.asarray(point.jacobian())
+    weighted = jacobian * precision[:, None]
+    normal = jacobian.T @ weighted
+    normal.flat[:: len(normal) + 1] += posterior.prior
+    changes = together * point.slope
+    left = changes * precision[:, None]
+    left -= weighted @ cho_solve(cho_factor(normal), weighted.T @ changes)
+    alike = changes.T @ left
+    missed = changes.T @ (precision * (outputs - point.predicted[:, 0]))
+    bound = -float(ndtri(_CHANCE / (2 * int(enough.sum()))))
+    found: list[PairEffect] = []
+    while len(found) < most:
+        sizes = np.maximum(np.diag(alike), 1e-300)
+        strength = np.where(enough & (sizes > 1e-9 * sizes.max()), missed / np.sqrt(sizes), 0.0)
+        best = int(np.argmax(np.abs(strength)))
+        if abs(strength[best]) < bound:
+            break
+        effect = float(missed[best] / sizes[best])
+        found.append(PairEffect(*pairs[best].tolist(), effect, float(sizes[best]) ** -0.5))
+        missed = missed - effect * alike[best]
+        alike = alike - np.outer(alike[best], alike[best]) / sizes[best]
+        enough[best] = False
+    return tuple(found)
