@@ -4,7 +4,7 @@ With W = Σ c_i w_i, Z' = Z − b and w = e^s, the derivatives are
 
     ∂Z/∂e_i = c_i w_i^γ / W^γ                         ∂Z/∂b = 1
     ∂Z/∂s_i = γ (c_i w_i^γ e_i / W^γ − Z' c_i w_i / W)
-    ∂Z/∂γ   = Σ c_i w_i^γ e_i s_i / W^γ − Z' ln W
+    ∂Z/∂γ   = Σ c_i w_i^γ e_i s_i / W^γ − Z' ln W     ∂Z/∂δ = 1 where both units are there
 
 and with the link t = tanh((Z − m)/k), ∂F/∂Z = 1 − t², ∂F/∂m = t²,
 ∂F/∂log k = k t − (Z − m)(1 − t²).
@@ -58,12 +58,13 @@ class Form:
 
 
 class Layout:
-    """Where each parameter stands in a vector: s, e (output by output), b, γ, background, link.
+    """Where each parameter stands in a vector: s, e (output by output), b, γ, background, δ, link.
 
-    Nothing depends on the weights of an additive form (γ = 0), so it has no s.
+    Nothing depends on the weights of an additive form (γ = 0), so it has no s. There is one δ for
+    every pair of units that the fit is given (one output only).
     """
 
-    def __init__(self, types: int, outputs: int, form: Form) -> None:
+    def __init__(self, types: int, outputs: int, form: Form, pairs: int = 0) -> None:
         self.types, self.outputs, self.form = types, outputs, form
         self.weighted = form.mixing != 0.0
         self.importances = slice(0, types if self.weighted else 0)
@@ -78,6 +79,8 @@ class Layout:
             self.mixing, place = place, place + 1
         if form.background:
             self.background, place = place, place + 1 + outputs
+        self.pairs = slice(place, place + pairs)
+        place += pairs
         if form.saturation:
             self.link, place = place, place + 2
         self.size = place
@@ -125,9 +128,12 @@ class Layout:
 
 
 class Questions:
-    """What was asked, as lists: of every entry its question, its type and its copies."""
+    """What was asked, as lists: of every entry its question, its type and its copies.
 
-    def __init__(self, counts: Any) -> None:
+    ``together`` (questions × pairs) is 1 where a question holds both units of a pair.
+    """
+
+    def __init__(self, counts: Any, together: Floats | None = None) -> None:
         listed = sparse.csr_array(counts, dtype=np.float64)
         listed.sum_duplicates()
         listed.eliminate_zeros()
@@ -136,6 +142,7 @@ class Questions:
         self.copies: Floats = listed.data
         self.row: Ints = np.repeat(np.arange(self.count), np.diff(listed.indptr))
         self.sizes: Floats = self.sum(self.copies)
+        self.together: Floats = np.zeros((self.count, 0)) if together is None else together
 
     def sum(self, entries: Floats) -> Floats:
         """Sums over the entries of every question."""
@@ -163,6 +170,8 @@ class Point:
         tops = [asked.sum(self.parts * self._evidence(k)) for k in range(layout.outputs)]
         self.gathered = (np.stack(tops, axis=1) + extra) * self.share[:, None]
         self.evidence = theta[layout.base] + self.gathered
+        if asked.together.shape[1]:
+            self.evidence = self.evidence + (asked.together @ theta[layout.pairs])[:, None]
         self.predicted, self.slope = self.evidence, np.ones_like(self.evidence)
         if layout.link is not None:
             self.middle = theta[layout.link]
@@ -221,6 +230,7 @@ class Point:
             places.append(layout.mixing)
         if layout.background is not None:
             places += [layout.background, layout.background + 1 + output]
+        places += range(layout.pairs.start, layout.pairs.stop)
         if layout.link is not None:
             places += [layout.link, layout.link + 1]
         return np.array(places)
@@ -241,6 +251,7 @@ class Point:
         if layout.background is not None:
             pull = gathered * np.exp(level) / self.total
             columns += [self.gamma * (mass * own - pull), mass]
+        columns += list(asked.together.T)
         if layout.link is not None:
             columns += [np.zeros(asked.count)] * 2
         return np.stack(columns, axis=1)

@@ -56,9 +56,24 @@ class Fit:
     compared: tuple[tuple[str, float], ...] = ()
     """Forms that were tried, with their log marginal likelihoods."""
 
-    def predict(self, counts: ArrayLike | Any) -> Floats:
-        """Expected answers to rows of counts."""
-        return self.slalom.predict(counts)
+    def predict(self, counts: ArrayLike | Any, together: Floats | None = None) -> Floats:
+        """Expected answers to rows of counts, and of which pairs are there if it has pairs."""
+        more = 0.0 if together is None else together @ self.pairs
+        return self.slalom.predict(counts, more)
+
+    @property
+    def pairs(self) -> Floats:
+        """What each pair adds to the evidence."""
+        if self.posterior is None:
+            return np.zeros(0)
+        return self.posterior.theta[self.posterior.layout.pairs]
+
+    @property
+    def pair_errors(self) -> Floats:
+        """Standard errors of what pairs add."""
+        if self.posterior is None:
+            return np.zeros(0)
+        return np.linalg.norm(self.posterior.factor[self.posterior.layout.pairs], axis=1)
 
     @property
     def mixing_error(self) -> float:
@@ -75,6 +90,7 @@ def fit(
     form: FormChoice | Form = "auto",
     solver: Literal["newton", "sgd"] = "newton",
     start: Fit | None = None,
+    together: Floats | None = None,
     **options: Any,
 ) -> Fit:
     """Fit F(c) to outputs.
@@ -84,8 +100,9 @@ def fit(
     nothing saturates). ``form`` "paper" is SLALOM as published; "auto" compares additive, mixed
     and softmax forms, with and without saturation, by their marginal likelihood: a form is
     preferred to a simpler one only if its logarithm is higher by 3. ``start`` is an earlier
-    fit to begin at, whose form is kept. ``solver="sgd"`` is the paper's algorithm 1 (options:
-    epochs, learning_rate, batch, seed).
+    fit to begin at, whose form is kept. ``together`` (questions × pairs) is 1 where both units of
+    a pair are there: each pair then has evidence of its own. ``solver="sgd"`` is the paper's
+    algorithm 1 (options: epochs, learning_rate, batch, seed).
 
     >>> rng = np.random.default_rng(0)
     >>> truth = Slalom(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.5, 0.0]))
@@ -105,7 +122,7 @@ def fit(
         raise PisteError(f"solver: expected 'newton' or 'sgd', got {solver!r}.")
     if options:
         raise PisteError(f"Expected no options for solver='newton', got {next(iter(options))!r}.")
-    asked = Questions(used)
+    asked = Questions(used, together)
     reduced, basis = leading(columns)
     flat = answers.ndim == 1
     with threads_for(asked.count * asked.types * reduced.shape[1]):
@@ -120,12 +137,10 @@ def fit(
         left_out = posterior.left_out
         if basis is not None:
             slalom, posterior, left_out = fit_classes(asked, columns, posterior, basis)
-    slalom = _with_unseen(slalom, active)
-    loss = float(((slalom.predict(matrix) - answers) ** 2).mean())
-    return Fit(
-        slalom,
+    found = Fit(
+        _with_unseen(slalom, active),
         posterior.layout.form,
-        loss,
+        float("nan"),
         active,
         posterior,
         posterior.iterations,
@@ -133,6 +148,7 @@ def fit(
         left_out[:, 0] if flat else left_out,
         compared,
     )
+    return replace(found, loss=float(((found.predict(matrix, together) - answers) ** 2).mean()))
 
 
 def _form(form: FormChoice | Form) -> Form | None:

@@ -46,6 +46,7 @@ def find_pairs(
     together: Flags,
     pairs: Ints,
     most: int = 6,
+    carried: Floats | None = None,
 ) -> tuple[PairEffect, ...]:
     """The pairs that stand out from chance, the strongest first.
 
@@ -71,7 +72,7 @@ def find_pairs(
     enough = np.minimum(together.sum(axis=0), (~together).sum(axis=0)) >= _LEAST
     if not enough.any():
         return ()
-    asked = Questions(counts[:, fit.active])
+    asked = Questions(counts[:, fit.active], carried)
     point = Point(asked, posterior.layout, posterior.theta)
     precision = posterior.noise.precisions(asked.sizes, point.slope)[:, 0]
     jacobian = np.asarray(point.jacobian())

@@ -29,6 +29,7 @@ _SHAPED, _FIRST_LEAK = 4, 0.16  # the step from which on noise may depend on the
 _FURTHEST = 9.0  # an importance beyond is the same as one there
 _WIDEST = 3.0  # standard deviation of the prior on importances
 _LEAST_WIDTH = 0.02
+_PAIR = 1.0  # of the answers' spread: the prior on what a pair adds
 _SAMPLES = 96
 """Samples that stand for the covariance of a large problem: errors to one part in fourteen."""
 _ROUGH_SAMPLES = 32
@@ -107,7 +108,7 @@ class _Search:
         prior: tuple[Floats, Floats] | None,
     ) -> None:
         self.asked, self.outputs = asked, outputs
-        self.layout = Layout(asked.types, outputs.shape[1], form)
+        self.layout = Layout(asked.types, outputs.shape[1], form, asked.together.shape[1])
         self.log_sizes = log_sizes(asked.sizes)
         self.spread = np.maximum(outputs.std(axis=0), 1e-12 * (1 + np.abs(outputs).max(axis=0)))
         self.floor = _ROUNDING * self.spread**2
@@ -141,6 +142,7 @@ class _Search:
         layout = self.layout
         self.priors.precision[layout.importances] = self.width**-2
         self.priors.precision[layout.evidence] = np.repeat(self.widths**-2.0, layout.types)
+        self.priors.precision[layout.pairs] = (_PAIR * self.spread[0]) ** -2.0
 
     # -- the search ----------------------------------------------------------------------------
 

@@ -46,12 +46,13 @@ class Slalom:
     background: Background | None = None
     link: Saturation | None = None
 
-    def predict(self, counts: ArrayLike | Any) -> Floats:
+    def predict(self, counts: ArrayLike | Any, more: Floats | float = 0.0) -> Floats:
         """The expected answer to every row of counts: questions, or questions × classes.
 
         Counts (questions × types) may be dense or any scipy.sparse, which is never made dense.
+        ``more`` is evidence besides that of the units, such as that of pairs.
         """
-        total = self.total_evidence(counts)
+        total = self.total_evidence(counts) + more
         return total if self.link is None else self.link(total)
 
     def total_evidence(self, counts: ArrayLike | Any) -> Floats:
