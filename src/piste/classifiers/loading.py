@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from piste.classifier import Classifier
-from piste.classifiers.backends.runtime import check_name
+from piste.classifiers.backends.backend import RUNTIMES
 from piste.classifiers.outputs import READINGS
 from piste.classifiers.prompted.labels import LabelChoice
 from piste.classifiers.prompted.prompt import Prompt, Template, Values
@@ -77,7 +77,7 @@ class Loading:
         choose("outputs", self.outputs, tuple(READINGS))
         if self.kind is not None:
             choose("kind", self.kind, OUTPUT_KINDS)
-        check_name(self.runtime)
+        choose("runtime", self.runtime, tuple(RUNTIMES))
         if self.tolerance is not None and not self.tolerance >= 0:
             raise PisteError(f"tolerance: expected a number of at least 0, got {self.tolerance!r}.")
         check_count("concurrency", self.concurrency)
@@ -117,6 +117,7 @@ CLASSIFIERS: Registry[type[Loader]] = Registry(
     "classifier",
     "piste.classifiers",
     {
+        "bundled": "piste.classifiers.hugging_face:BundledModel",
         "served": "piste.classifiers.served.classifier:Server",
         "language_model": "piste.classifiers.prompted.language_models:LanguageModelSource",
         "named_model": "piste.classifiers.hugging_face:NamedModel",
