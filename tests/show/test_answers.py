@@ -15,7 +15,8 @@ import piste
 from piste.answer import Answer
 from piste.show import answer_spans, score_terms, wording
 from piste.show.html import answer_html
-from piste.show.prompt_parts import blocks, part_sums, strongest
+from piste.show.score_terms import part_sums, strongest
+from piste.show.wording import blocks
 from tests.language_models import save_language_model
 
 PROMPT = "{context}\n\nquestion : {question} ?\nanswer :"

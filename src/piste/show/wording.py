@@ -13,6 +13,7 @@ from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
 from piste.image import ImageInput
 from piste.prompt_text import PromptText
+from piste.show.prompt_parts import Block, Piece, by_part
 from piste.subject import PROMPT_UNITS, Unit
 from piste.surrogates import MeanSurrogate
 from piste.types import Flags, Floats
@@ -400,15 +401,6 @@ def _plain(value: float) -> str:
     return number(value).lstrip("+")
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of a text; ``unit`` is None between units, ``unread`` after a truncation."""
-
-    text: str
-    unit: int | None
-    unread: bool = False
-
-
 def texts(e: Explanation) -> list[list[Piece]]:
     """The input cut into pieces, one list per text of a pair; joined, they are the input."""
     if isinstance(e.input, ImageInput):
@@ -435,6 +427,16 @@ def texts(e: Explanation) -> list[list[Piece]]:
             pieces.append(Piece(rest, None, unread=cut and bool(rest.strip())))
         result.append(pieces)
     return result
+
+
+def blocks(e: Explanation) -> list[Block]:
+    """The input in blocks: a text, the two texts of a pair, or the parts of a prompt."""
+    cut = texts(e)
+    if isinstance(e.input, PromptText):
+        return by_part(cut[0], e.input.parts)
+    if isinstance(e.input, str):
+        return [Block(cut[0])]
+    return [Block(pieces, f"Text {number}") for number, pieces in enumerate(cut, start=1)]
 
 
 def printable(text: str) -> str:

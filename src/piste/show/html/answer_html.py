@@ -10,7 +10,7 @@ import numpy as np
 
 from piste.explanation import Explanation
 from piste.show import answer_spans, colours, score_terms, wording
-from piste.show.prompt_parts import part_sums
+from piste.show.score_terms import part_sums
 
 
 def panel(e: Explanation) -> str:
