@@ -193,15 +193,12 @@ def _fidelity(e: Explanation) -> str:
     low, high = e.fidelity.r2_range
     bounds = ""
     if np.isfinite([low, high]).all():
-        bounds = f" (95 % interval {_plain(low)} to {_plain(high)})"
+        bounds = f" (95 % interval {wording.plain(low)} to {wording.plain(high)})"
+    error = wording.plain(float(np.sqrt(e.fidelity.mse)))
     return (
         f"1 is perfect, 0 a constant; from {e.fidelity.questions} {wording.what(e)}s it was not "
-        f"fitted to{bounds}, with a typical error of {_plain(float(np.sqrt(e.fidelity.mse)))}."
+        f"fitted to{bounds}, with a typical error of {error}."
     )
-
-
-def _plain(value: float) -> str:
-    return wording.number(value).lstrip("+")
 
 
 def _capital(words: str) -> str:

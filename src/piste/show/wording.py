@@ -144,11 +144,16 @@ def number(value: float, places: int = 2) -> str:
     return shown.replace("-", "−") if float(shown) else f"{0:.{places}f}"
 
 
+def plain(value: float, places: int = 2) -> str:
+    """A number without the sign of positive ones."""
+    return number(value, places).lstrip("+")
+
+
 def with_error(value: float, error: float, places: int = 2) -> str:
     """``+1.20 ± 0.10``; nothing after the number where the method has no error."""
     if np.isnan(error):
         return number(value, places)
-    return f"{number(value, places)} ± {number(error, places).lstrip('+')}"
+    return f"{number(value, places)} ± {plain(error, places)}"
 
 
 def percent(probability: float) -> str:
@@ -392,13 +397,9 @@ def _trust(e: Explanation) -> str:
     if e.settings.get("sampler") == "short" or e.settings.get("solver") == "analytic":
         where = f"short {what(e)}s of a few of its {noun}s"
     parts = {f"single {noun}s": fidelity.single, "few": fidelity.few, "many": fidelity.many}
-    known = [f"{name} {_plain(r2)}" for name, r2 in parts.items() if np.isfinite(r2)]
+    known = [f"{name} {plain(r2)}" for name, r2 in parts.items() if np.isfinite(r2)]
     apart = f" ({', '.join(known)})" if known else ""
-    return f"{_HOW_WELL[fidelity.words]} on {where}: R² {_plain(fidelity.r2)}{apart}; {asked}."
-
-
-def _plain(value: float) -> str:
-    return number(value).lstrip("+")
+    return f"{_HOW_WELL[fidelity.words]} on {where}: R² {plain(fidelity.r2)}{apart}; {asked}."
 
 
 def texts(e: Explanation) -> list[list[Piece]]:
