@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from piste.engine.engine import ProgressOption
+from piste.engine.progress import ProgressOption
 from piste.errors import PisteError
 from studies.base import Findings, Study, Work
 

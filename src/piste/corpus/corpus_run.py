@@ -16,7 +16,7 @@ from piste.corpus.documents import Columns
 from piste.corpus.part_store import Counts, PartStore
 from piste.corpus.plan import BLOCK, Plan, explain_block, suitable_block
 from piste.data.tables import TableFile, count_rows
-from piste.engine.engine import Progress, ProgressOption
+from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 from piste.methods.base import expected_questions
 from piste.subject import Subject

@@ -12,7 +12,7 @@ from piste.classifiers import Classifier
 from piste.corpus.documents import Columns, Document, check
 from piste.corpus.plan import Plan
 from piste.data.tables import count_rows, read_rows
-from piste.engine.engine import Progress, ProgressOption
+from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 from piste.subject import Subject
 from piste.validation import check_count

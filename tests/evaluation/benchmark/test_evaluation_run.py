@@ -419,7 +419,7 @@ def test_a_full_disk_is_told_and_loses_nothing(classifier, examples, tmp_path, m
 def test_the_bar_counts_examples(classifier, examples, monkeypatch) -> None:
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=90)
-    monkeypatch.setattr("piste.engine.engine.Console", lambda **_: terminal)
+    monkeypatch.setattr("piste.engine.progress.Console", lambda **_: terminal)
     run(classifier, examples, examples=3, methods=["occlusion"], progress=False)
     assert screen.getvalue() == ""
     run(classifier, examples, examples=3, methods=["occlusion"], progress=True)
