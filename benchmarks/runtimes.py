@@ -25,8 +25,8 @@ import torch
 
 from benchmarks.speed.cases import bundled
 from piste.classifiers.backends import RUNTIMES, Runtime, start
+from piste.classifiers.backends.backend import Inputs, TorchRuntime
 from piste.classifiers.backends.exported import OpenVinoRuntime, export_onnx
-from piste.classifiers.backends.runtime import Inputs, TorchRuntime
 from studies.cases import Case, decoder, encoder
 
 LENGTHS = (5, 50, 200)

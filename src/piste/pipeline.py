@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, overload
 
 import numpy as np
 
@@ -57,46 +57,28 @@ _MOST_INPUTS = 128
 _SOLVERS = os.cpu_count() or 1
 
 
-@overload
-def explain(
-    classifier: Any,
-    input: RawInput,
-    *,
-    method: MethodChoice = ...,
-    target: TargetChoice = ...,
-    units: UnitChoice = ...,
-    samples: Samples = ...,
-    seed: int = ...,
-    long: LongChoice = ...,
-    removal: Removal = ...,
-    progress: ProgressOption = ...,
-    cache: CacheOption = ...,
-    answer: str | None = ...,
-    against: str | None = ...,
-    **options: Any,
-) -> Explanation: ...
+_Options = ParamSpec("_Options")
 
 
-@overload
-def explain(
-    classifier: Any,
-    input: list[Any],
-    *,
-    method: MethodChoice = ...,
-    target: TargetChoice = ...,
-    units: UnitChoice = ...,
-    samples: Samples = ...,
-    seed: int = ...,
-    long: LongChoice = ...,
-    removal: Removal = ...,
-    progress: ProgressOption = ...,
-    cache: CacheOption = ...,
-    answer: str | None = ...,
-    against: str | None = ...,
-    **options: Any,
-) -> list[Explanation]: ...
+class _Explain(Protocol[_Options]):
+    """The types of :func:`explain`: one explanation of one input, a list of them of a list."""
+
+    @overload
+    def __call__(
+        self, classifier: Any, input: RawInput, /, *_: _Options.args, **options: _Options.kwargs
+    ) -> Explanation: ...
+
+    @overload
+    def __call__(
+        self, classifier: Any, input: list[Any], /, *_: _Options.args, **options: _Options.kwargs
+    ) -> list[Explanation]: ...
 
 
+def _one_or_many(function: Callable[Concatenate[Any, Any, _Options], Any]) -> _Explain[_Options]:
+    return function
+
+
+@_one_or_many  # type: ignore[arg-type]  # its own options are never called classifier or input
 def explain(
     classifier: Any,
     input: RawInput | list[Any],

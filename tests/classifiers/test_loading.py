@@ -11,7 +11,8 @@ import torch
 
 import piste
 from piste import PisteError, zoo
-from piste.classifiers.loading import CLASSIFIERS
+from piste.classifiers.hugging_face import BundledModel
+from piste.classifiers.loading import CLASSIFIERS, Loading
 from piste.classifiers.text.tokenization import longest_sequence
 from tests.conftest import FAMILIES, TEXT, build
 
@@ -113,6 +114,16 @@ class ShoutingLoader:
 
     def load(self, source: Any, how: Any) -> Any:
         return piste.load(lambda texts: [text.count("!") for text in texts], name=how.name)
+
+
+def test_bundled_names_are_known_by_their_prefix() -> None:
+    own = [name for name in CLASSIFIERS.added_first() if name in ("bundled", "served")]
+    assert own == ["bundled", "served"]  # a bundled name needs no other loader
+    loader = BundledModel()
+    assert loader.accepts("piste:reviews", Loading())
+    assert not loader.accepts("org/model", Loading())
+    assert not loader.accepts(len, Loading())
+    assert not loader.accepts("piste:reviews", Loading(prompt="Review: {text}"))
 
 
 def test_a_registered_loader_makes_classifiers_of_its_own_sources() -> None:

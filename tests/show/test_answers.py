@@ -13,9 +13,10 @@ from rich.console import Console
 
 import piste
 from piste.answer import Answer
-from piste.show import answer_spans, score_terms, wording
+from piste.show import score_terms, wording
 from piste.show.html import answer_html
-from piste.show.prompt_parts import blocks, part_sums, strongest
+from piste.show.score_terms import part_sums, strongest
+from piste.show.wording import blocks
 from tests.language_models import save_language_model
 
 PROMPT = "{context}\n\nquestion : {question} ?\nanswer :"
@@ -113,27 +114,27 @@ def test_terminal_and_figure_show_parts_and_answer(e, tmp_path):
 
 def test_words_and_sentences_of_an_answer_are_explained_beforehand(e):
     assert e.answer is not None
-    words = answer_spans.words(e.answer)
+    words = answer_html.words(e.answer)
     assert [e.answer.text[a:b] for a, b in words] == ANSWER.split()
-    assert answer_spans.sentences(e.answer) == [(0, 4), (5, 9)]
-    found, problem = answer_spans.explained(e)
+    assert answer_html.sentences(e.answer) == [(0, 4), (5, 9)]
+    found, problem = answer_html.explained(e)
     assert problem is None
     assert set(found) == {(n, n) for n in range(10)} | {(0, 4), (5, 9)}
     for (first, last), one in found.items():
-        assert answer_spans.selected(one) == (first, last)
+        assert answer_html.selected(one) == (first, last)
     whole = [found[n, n].output.value for n in range(10)]
     assert sum(whole) == pytest.approx(e.output.value, abs=1e-4)
 
 
 def test_many_words_leave_sentences(e, monkeypatch):
-    monkeypatch.setattr(answer_spans, "MOST", 5)
-    assert set(answer_spans.explained(e)[0]) == {(0, 4), (5, 9)}
+    monkeypatch.setattr(answer_html, "MOST", 5)
+    assert set(answer_html.explained(e)[0]) == {(0, 4), (5, 9)}
 
 
 def test_texts_without_blanks_are_selected_by_tokens():
     text = "月" * 40
     answer = Answer(text, tuple((n, n + 1) for n in range(40)))
-    assert answer_spans.words(answer) == [(n, n + 1) for n in range(40)]
+    assert answer_html.words(answer) == [(n, n + 1) for n in range(40)]
 
 
 def test_page_holds_every_span(e):
@@ -156,7 +157,7 @@ def test_page_of_a_span_begins_with_it(e):
 
 
 def test_notebooks_explain_nothing_beforehand(e, monkeypatch):
-    monkeypatch.setattr(answer_spans, "explained", None)
+    monkeypatch.setattr(answer_html, "explained", None)
     assert "piste-word" in e._repr_html_()
 
 

@@ -19,13 +19,24 @@ from piste.errors import PisteError, shorten
 
 
 class NamedModel:
-    """A bundled name, a folder, or a hub id."""
+    """A folder or a hub id."""
 
     def accepts(self, source: Any, how: Loading) -> bool:
         return isinstance(source, (str, Path))
 
     def load(self, source: Any, how: Loading) -> Classifier:
         return _relabelled(_from_name(str(source), how.reader, how.device, _options(how)), how)
+
+
+class BundledModel(NamedModel):
+    """The name of a bundled model, none of which is a language model."""
+
+    def accepts(self, source: Any, how: Loading) -> bool:
+        return (
+            super().accepts(source, how)
+            and str(source).startswith(zoo.PREFIX)
+            and how.prompt is None
+        )
 
 
 class Pipeline:

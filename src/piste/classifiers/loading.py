@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import Any, Concatenate, ParamSpec, Protocol
 
 from piste.classifier import Classifier
-from piste.classifiers.backends.runtime import check_name
+from piste.classifiers.backends.backend import RUNTIMES
 from piste.classifiers.outputs import READINGS
 from piste.classifiers.prompted.labels import LabelChoice
 from piste.classifiers.prompted.prompt import Prompt, Template, Values
@@ -16,42 +16,15 @@ from piste.registry import Registry
 from piste.target import OUTPUT_KINDS, OutputKind
 from piste.validation import check_count, choose
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
+_Given = ParamSpec("_Given")
 _INPUTS = ("texts", "pixels")
-
-
-class LoadOptions(TypedDict, total=False):
-    """The options of :func:`load`, which says what they mean."""
-
-    device: str
-    runtime: str
-    tolerance: float | None
-    outputs: str
-    kind: OutputKind | None
-    labels: LabelChoice | None
-    name: str | None
-    version: str | None
-    inputs: str
-    prompt: Template | None
-    examples: Sequence[tuple[Values, str]]
-    pinned: Sequence[str]
-    free: Sequence[str]
-    content_free: str | None
-    model: str | None
-    max_requests: int | None
-    max_tokens: int | None
-    concurrency: int
-    timeout: float
 
 
 @dataclass(frozen=True)
 class Loading:
-    """What was given to :func:`load` beside the source, checked."""
+    """What was given to :func:`load` beside the source, checked; ``load`` says what it means."""
 
-    reader: Any = None
-    """The tokenizer or image processor, if one was given."""
+    tokenizer: Any = None
     device: str = "auto"
     runtime: str = "torch"
     tolerance: float | None = None
@@ -77,7 +50,7 @@ class Loading:
         choose("outputs", self.outputs, tuple(READINGS))
         if self.kind is not None:
             choose("kind", self.kind, OUTPUT_KINDS)
-        check_name(self.runtime)
+        choose("runtime", self.runtime, tuple(RUNTIMES))
         if self.tolerance is not None and not self.tolerance >= 0:
             raise PisteError(f"tolerance: expected a number of at least 0, got {self.tolerance!r}.")
         check_count("concurrency", self.concurrency)
@@ -86,6 +59,11 @@ class Loading:
                 check_count(name, getattr(self, name))
         if not isinstance(self.timeout, (int, float)) or not self.timeout > 0:
             raise PisteError(f"timeout: expected seconds above 0, got {self.timeout!r}.")
+
+    @property
+    def reader(self) -> Any:
+        """The tokenizer or image processor, if one was given."""
+        return self.tokenizer
 
     def label_names(self) -> Sequence[str] | None:
         """Labels of a model that has outputs of its own, which have no wordings."""
@@ -117,6 +95,7 @@ CLASSIFIERS: Registry[type[Loader]] = Registry(
     "classifier",
     "piste.classifiers",
     {
+        "bundled": "piste.classifiers.hugging_face:BundledModel",
         "served": "piste.classifiers.served.classifier:Server",
         "language_model": "piste.classifiers.prompted.language_models:LanguageModelSource",
         "named_model": "piste.classifiers.hugging_face:NamedModel",
@@ -128,7 +107,15 @@ CLASSIFIERS: Registry[type[Loader]] = Registry(
 """Loaders by name; those of installed packages and registered ones are asked first."""
 
 
-def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> Classifier:
+def _typed_by(
+    declared: Callable[_Given, Loading],
+) -> Callable[[Callable[..., Classifier]], Callable[Concatenate[Any, _Given], Classifier]]:
+    """For editors and type checkers: a function of a source and of what a class declares."""
+    return lambda function: function
+
+
+@_typed_by(Loading)
+def load(source: Any, tokenizer: Any = None, **options: Any) -> Classifier:
     """Make a classifier of a bundled name, a folder, a hub id, a model, or a function.
 
     A folder's or hub's config tells whether the model reads texts or images. A model comes with
@@ -169,7 +156,7 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
     """
     if isinstance(source, Classifier):
         return source
-    known = [field.name for field in fields(Loading) if field.name != "reader"]
+    known = [field.name for field in fields(Loading) if field.name != "tokenizer"]
     for option in options:
         if option not in known:
             raise PisteError(f"load has no option {option!r}: it has {', '.join(known)}.")

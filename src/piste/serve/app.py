@@ -22,8 +22,7 @@ from piste.serve.launcher import LOOPBACK
 from piste.serve.model_host import METHOD_DESCRIPTIONS, ModelHost
 from piste.serve.priority_lock import PriorityLock
 from piste.serve.request_limits import BusyError, Limits, MissingError, NotReadyError, TooLargeError
-from piste.serve.result_registry import add_results
-from piste.serve.result_sources import open_results
+from piste.serve.result_sources import add_results, open_results
 from piste.serve.schemas import refusals
 from piste.serve.security import SecurityMiddleware
 from piste.show.html import answer_html

@@ -15,9 +15,8 @@ from piste.corpus.sql import connected
 from piste.errors import PisteError, need
 from piste.serve import document_query
 from piste.serve.document_query import DocumentQuery, Facts
-from piste.serve.path_redaction import redact_paths
 from piste.serve.request_limits import BusyError, MissingError
-from piste.serve.result_views import view_answer
+from piste.serve.result_views import redact_paths, view_answer
 from piste.serve.schemas import DocumentRow, Documents, ResultKind, ViewAnswer
 from piste.show import wording
 from piste.show.html import explanation_html, words_html

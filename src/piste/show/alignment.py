@@ -131,7 +131,7 @@ class SideBySide:
         if parts:
             return " · ".join(parts)
         if np.isfinite(e.fidelity.r2):
-            return f"R² {wording.number(e.fidelity.r2).lstrip('+')} by its own check"
+            return f"R² {wording.plain(e.fidelity.r2)} by its own check"
         return "faithfulness not measured"
 
     def verdict(self) -> str:

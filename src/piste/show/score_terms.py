@@ -34,6 +34,10 @@ BRIEF = {
 }
 """The same for axes and panels."""
 
+ADDING = ("contribution", "shapley", "attribution")
+"""Scores whose sums mean something: they share out the answer."""
+MOST_NAMES = 3
+"""Units that are named with a part of a prompt."""
 _NOT_ANSWERS = ("importance", "linear")
 """Scores that are not on the scale of the answers."""
 
@@ -189,15 +193,12 @@ def _fidelity(e: Explanation) -> str:
     low, high = e.fidelity.r2_range
     bounds = ""
     if np.isfinite([low, high]).all():
-        bounds = f" (95 % interval {_plain(low)} to {_plain(high)})"
+        bounds = f" (95 % interval {wording.plain(low)} to {wording.plain(high)})"
+    error = wording.plain(float(np.sqrt(e.fidelity.mse)))
     return (
         f"1 is perfect, 0 a constant; from {e.fidelity.questions} {wording.what(e)}s it was not "
-        f"fitted to{bounds}, with a typical error of {_plain(float(np.sqrt(e.fidelity.mse)))}."
+        f"fitted to{bounds}, with a typical error of {error}."
     )
-
-
-def _plain(value: float) -> str:
-    return wording.number(value).lstrip("+")
 
 
 def _capital(words: str) -> str:
@@ -303,3 +304,35 @@ def _column(e: Explanation, name: str, index: int | None) -> Column:
         meaning=how_to_read(e, name, index),
         sides=sides(e, name, index),
     )
+
+
+@dataclass(frozen=True)
+class PartSum:
+    """A part of the prompt, the sum of its units' scores, and its units, the strongest first."""
+
+    name: str
+    total: float
+    units: tuple[int, ...]
+
+
+def part_sums(e: Explanation) -> list[PartSum]:
+    """The parts by the size of their sums; none where there is one part, or parts are units."""
+    found: dict[str, list[int]] = {}
+    for index, unit in enumerate(e.units):
+        if unit.part is not None:
+            found.setdefault(unit.part, []).append(index)
+    if e.ranking not in ADDING or len(found) < 2 or len(found) == len(e.units):
+        return []
+    scores = e.score()
+    sums = []
+    for name, units in found.items():
+        order = [units[place] for place in wording.by_size(scores[units])]
+        sums.append(PartSum(name, float(np.nansum(scores[units])), tuple(order)))
+    return sorted(sums, key=lambda part: -abs(part.total))
+
+
+def strongest(e: Explanation, part: PartSum) -> str:
+    """The part's strongest units by name."""
+    names = [f"“{wording.short(e.units[unit].text)}”" for unit in part.units[:MOST_NAMES]]
+    more = len(part.units) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")

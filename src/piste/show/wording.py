@@ -13,6 +13,7 @@ from piste.errors import PisteError
 from piste.explanation import UNDIRECTED, Explanation
 from piste.image import ImageInput
 from piste.prompt_text import PromptText
+from piste.show.prompt_parts import Block, Piece, by_part
 from piste.subject import PROMPT_UNITS, Unit
 from piste.surrogates import MeanSurrogate
 from piste.types import Flags, Floats
@@ -143,11 +144,16 @@ def number(value: float, places: int = 2) -> str:
     return shown.replace("-", "−") if float(shown) else f"{0:.{places}f}"
 
 
+def plain(value: float, places: int = 2) -> str:
+    """A number without the sign of positive ones."""
+    return number(value, places).lstrip("+")
+
+
 def with_error(value: float, error: float, places: int = 2) -> str:
     """``+1.20 ± 0.10``; nothing after the number where the method has no error."""
     if np.isnan(error):
         return number(value, places)
-    return f"{number(value, places)} ± {number(error, places).lstrip('+')}"
+    return f"{number(value, places)} ± {plain(error, places)}"
 
 
 def percent(probability: float) -> str:
@@ -391,22 +397,9 @@ def _trust(e: Explanation) -> str:
     if e.settings.get("sampler") == "short" or e.settings.get("solver") == "analytic":
         where = f"short {what(e)}s of a few of its {noun}s"
     parts = {f"single {noun}s": fidelity.single, "few": fidelity.few, "many": fidelity.many}
-    known = [f"{name} {_plain(r2)}" for name, r2 in parts.items() if np.isfinite(r2)]
+    known = [f"{name} {plain(r2)}" for name, r2 in parts.items() if np.isfinite(r2)]
     apart = f" ({', '.join(known)})" if known else ""
-    return f"{_HOW_WELL[fidelity.words]} on {where}: R² {_plain(fidelity.r2)}{apart}; {asked}."
-
-
-def _plain(value: float) -> str:
-    return number(value).lstrip("+")
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of a text; ``unit`` is None between units, ``unread`` after a truncation."""
-
-    text: str
-    unit: int | None
-    unread: bool = False
+    return f"{_HOW_WELL[fidelity.words]} on {where}: R² {plain(fidelity.r2)}{apart}; {asked}."
 
 
 def texts(e: Explanation) -> list[list[Piece]]:
@@ -435,6 +428,16 @@ def texts(e: Explanation) -> list[list[Piece]]:
             pieces.append(Piece(rest, None, unread=cut and bool(rest.strip())))
         result.append(pieces)
     return result
+
+
+def blocks(e: Explanation) -> list[Block]:
+    """The input in blocks: a text, the two texts of a pair, or the parts of a prompt."""
+    cut = texts(e)
+    if isinstance(e.input, PromptText):
+        return by_part(cut[0], e.input.parts)
+    if isinstance(e.input, str):
+        return [Block(cut[0])]
+    return [Block(pieces, f"Text {number}") for number, pieces in enumerate(cut, start=1)]
 
 
 def printable(text: str) -> str:

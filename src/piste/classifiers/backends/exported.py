@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from piste.classifiers.backends.runtime import Inputs, Runtime
+from piste.classifiers.backends.backend import Inputs, Runtime
 
 
 class OnnxRuntime(Runtime):

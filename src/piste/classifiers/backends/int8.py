@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from piste.classifiers.backends.runtime import Inputs, TorchRuntime
-from piste.classifiers.introspection.model_state import linear_weight, twin_of
+from piste.classifiers.backends.backend import Inputs, TorchRuntime
+from piste.classifiers.base import linear_weight, twin_of
 from piste.errors import PisteError
 
 

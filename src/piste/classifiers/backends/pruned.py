@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from piste.classifiers.introspection.model_state import linear_weight, twin_of
+from piste.classifiers.base import linear_weight, twin_of
 
 # Key and value projections stand between layers that can be reduced; further back nothing can.
 _GIVE_UP = 3

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from piste.classifiers.backends.pruned import FirstRow, pruned_copy
+from piste.classifiers.base import twin_of
 from piste.classifiers.image.token_dropping import FAILURES, TokenInput, TokenLayout
 from piste.classifiers.introspection.key_bias import HIDDEN, NoAttentionError, is_hidden, run_biased
-from piste.classifiers.introspection.model_state import twin_of
 from piste.types import Flags
 
 _SAME = 2e-5

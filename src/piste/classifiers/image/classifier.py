@@ -13,7 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from piste.classifiers.base import check_logits, counting_calibration, read_head
+from piste.classifiers.base import (
+    check_logits,
+    counting_calibration,
+    evaluation_mode,
+    read_head,
+    state_of,
+    twin_of,
+)
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.image.batching import Row, TokenRunner
 from piste.classifiers.image.preprocessing import Preparation, fill
@@ -26,7 +33,6 @@ from piste.classifiers.image.subject import (
 from piste.classifiers.image.token_dropping import TokenLayout, find_patches, find_place, first_line
 from piste.classifiers.image.units import Patches, cut_image
 from piste.classifiers.introspection.gradients import GradientAccess, PatchGradients, PixelGradients
-from piste.classifiers.introspection.model_state import evaluation_mode, state_of, twin_of
 from piste.errors import PisteError
 from piste.image import ImageInput
 from piste.subject import Binding, Question, Subject

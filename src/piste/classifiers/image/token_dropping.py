@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from piste.classifiers.base import twin_of
 from piste.classifiers.image.units import Patches
-from piste.classifiers.introspection.model_state import twin_of
 
 _MOST_MORE = 64
 """Tokens there may be beside those of the patches: class, distillation, registers."""

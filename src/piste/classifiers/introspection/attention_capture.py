@@ -9,7 +9,6 @@ into rows) to the product with the values, and from there to the layer that puts
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,39 @@ _SAME = frozenset(" ".join((_MOVES, _TYPES, _CHANGES)).split())
 _PRODUCTS = ("matmul", "__matmul__", "bmm")
 _MOST = 2**29
 """Weights that are kept at most: with copies and gradients about 10 GB."""
+
+
+@dataclass(frozen=True)
+class AttentionInputs:
+    """What torch's ``scaled_dot_product_attention`` is called with, by its names."""
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    attn_mask: torch.Tensor | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Queries × keys."""
+        return self.query.shape[-2], self.key.shape[-2]
+
+    @property
+    def sharpness(self) -> float:
+        """What the products of queries and keys are multiplied by."""
+        return self.query.shape[-1] ** -0.5 if self.scale is None else self.scale
+
+    def for_each_head(self, states: torch.Tensor) -> torch.Tensor:
+        """Keys or values, those that several heads of queries share once for each of them."""
+        if not self.enable_gqa:
+            return states
+        *rows, own, length, width = states.shape
+        heads = self.query.shape[-3]
+        times = states.unsqueeze(-3).expand(*rows, own, heads // own, length, width)
+        return times.reshape(*rows, heads, length, width)
 
 
 @dataclass
@@ -69,7 +101,10 @@ class AttentionCapture(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if name == "scaled_dot_product_attention":
-            return self._attend(func, *args, **kwargs)
+            given = AttentionInputs(*args, **kwargs)
+            if given.size == (self.tokens, self.tokens):
+                return self._attend(given)
+            self.missed.append(given.size)
         result = func(*args, **kwargs)
         if name == "softmax":
             self._keep(result, args, kwargs)
@@ -80,30 +115,10 @@ class AttentionCapture(TorchFunctionMode):
                 self._find_projection(name, args)
         return result
 
-    def _attend(
-        self,
-        func: Any,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        *,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> torch.Tensor:
-        queries, keys = query.shape[-2], key.shape[-2]
-        if queries != self.tokens or keys != self.tokens:
-            self.missed.append((queries, keys))
-            more = {"scale": scale, "enable_gqa": enable_gqa}
-            return func(query, key, value, attn_mask, dropout_p, is_causal, **more)
-        if enable_gqa:
-            times = query.shape[-3] // key.shape[-3]
-            key, value = (one.repeat_interleave(times, dim=-3) for one in (key, value))
-        sharpness = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        scores = query @ key.transpose(-2, -1) * sharpness
-        scores = masked(scores, attn_mask, is_causal)
+    def _attend(self, given: AttentionInputs) -> torch.Tensor:
+        key, value = given.for_each_head(given.key), given.for_each_head(given.value)
+        scores = given.query @ key.transpose(-2, -1) * given.sharpness
+        scores = masked(scores, given.attn_mask, given.is_causal)
         weights = torch.softmax(scores, dim=-1)  # this mode is not active within itself
         mixed = weights @ value
         self._note(AttentionCall(weights, value, mixed))

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.overrides import TorchFunctionMode
 
-from piste.classifiers.introspection.attention_capture import masked
+from piste.classifiers.introspection.attention_capture import AttentionInputs, masked
 
 HIDDEN = -1e4
 """A bias that leaves a key no weight, to the last bit."""
@@ -48,29 +48,27 @@ class KeyBias(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if name == "scaled_dot_product_attention":
-            return self._attend(func, *args, **kwargs)
+            given = AttentionInputs(*args, **kwargs)
+            if given.size[1] == self.bias.shape[1]:
+                return self._attend(func, given)
         if name == "softmax":
             return self._normalise(func, *args, **kwargs)
         return func(*args, **kwargs)
 
-    def _attend(
-        self,
-        func: Any,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        **more: Any,
-    ) -> torch.Tensor:
-        queries, keys = query.shape[-2], key.shape[-2]
-        if keys != self.bias.shape[1]:
-            return func(query, key, value, attn_mask, dropout_p, is_causal, **more)
+    def _attend(self, func: Any, given: AttentionInputs) -> torch.Tensor:
         self.times += 1
-        bias = self.bias.to(query.dtype)[:, None, None, :].expand(-1, -1, queries, -1)
-        mask = masked(bias, attn_mask, is_causal)
-        return func(query, key, value, mask, dropout_p, False, **more)
+        bias = self.bias.to(given.query.dtype)[:, None, None, :]
+        bias = bias.expand(-1, -1, given.size[0], -1)
+        mask = masked(bias, given.attn_mask, given.is_causal)
+        return func(
+            given.query,
+            given.key,
+            given.value,
+            mask,
+            given.dropout_p,
+            scale=given.scale,
+            enable_gqa=given.enable_gqa,
+        )
 
     def _normalise(self, func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         scores, *rest = args if args else (kwargs.pop("input"),)

@@ -31,7 +31,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from piste.classifiers.introspection.attention_capture import masked
+from piste.classifiers.introspection.attention_capture import AttentionInputs, masked
 from piste.errors import PisteError
 
 Arguments: TypeAlias = tuple[Any, ...]
@@ -128,30 +128,13 @@ def _layer_norm(
     return (y if bias is None else y + bias).to(x.dtype)
 
 
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> torch.Tensor:
+def _attention(*args: Any, **kwargs: Any) -> torch.Tensor:
     """softmax(q kᵀ · scale + mask) v, both products by the uniform rule."""
-    if enable_gqa:
-        key, value = (_repeated(one, query.shape[-3]) for one in (key, value))
-    scores = uniform(torch.matmul, query, key.transpose(-2, -1))
-    scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
-    scores = masked(scores, attn_mask, is_causal)
+    given = AttentionInputs(*args, **kwargs)
+    key, value = given.for_each_head(given.key), given.for_each_head(given.value)
+    scores = uniform(torch.matmul, given.query, key.transpose(-2, -1)) * given.sharpness
+    scores = masked(scores, given.attn_mask, given.is_causal)
     return uniform(torch.matmul, scores.softmax(dim=-1), value)
-
-
-def _repeated(states: torch.Tensor, heads: int) -> torch.Tensor:
-    """Keys or values that several heads of queries share, once for each of them."""
-    *rows, own, length, width = states.shape
-    times = states.unsqueeze(-3).expand(*rows, own, heads // own, length, width)
-    return times.reshape(*rows, heads, length, width)
 
 
 def _baddbmm(

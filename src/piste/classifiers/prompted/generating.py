@@ -12,7 +12,7 @@ import torch
 
 from piste.answer import Answer
 from piste.classifier import Classifier
-from piste.classifiers.introspection.model_state import evaluation_mode
+from piste.classifiers.base import evaluation_mode
 from piste.classifiers.prompted.classifier import (
     AnswerClassifier,
     answer_tokens,

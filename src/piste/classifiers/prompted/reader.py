@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from piste.classifiers.introspection.model_state import twin_of
+from piste.classifiers.base import twin_of
 from piste.classifiers.prompted.tail import Tail
 from piste.errors import PisteError
 

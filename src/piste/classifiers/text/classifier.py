@@ -12,10 +12,15 @@ import numpy as np
 import torch
 
 from piste.classifiers.backends.backend import Backend
-from piste.classifiers.base import check_logits, counting_calibration, read_head
+from piste.classifiers.base import (
+    check_logits,
+    counting_calibration,
+    evaluation_mode,
+    read_head,
+    twin_of,
+)
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.introspection.gradients import GradientAccess, TextGradients
-from piste.classifiers.introspection.model_state import evaluation_mode, twin_of
 from piste.classifiers.text.batching import (
     RIGHT,
     Batch,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from piste.classifiers.backends.runtime import TorchRuntime
+from piste.classifiers.backends.backend import TorchRuntime
 from piste.classifiers.text.batching import unused_id
 from piste.classifiers.text.prefix_plan import Group, Ids, share
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from piste.classifiers import Classifier
-from piste.classifiers.introspection.model_state import linear_weight
+from piste.classifiers.base import linear_weight
 from piste.classifiers.text.classifier import TextClassifier
 from piste.errors import PisteError
 from piste.evaluation.metrics.base import Figure, ReexplainingMetric, RepeatableExplanation, derive

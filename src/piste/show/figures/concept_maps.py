@@ -30,6 +30,7 @@ from piste.show.figures.canvas import (
 )
 from piste.show.heat_colours import SMALL, Heat, Scale, painted
 from piste.show.html import explanation_html, image_html, page_shell
+from piste.show.prompt_parts import Piece
 from piste.show.terminal import image_blocks
 from piste.show.wording import printable
 from piste.surrogates import AdditiveSurrogate
@@ -126,7 +127,7 @@ class _Rendered:
             yield image_blocks.keys(heats[:1])
 
 
-def _highlighted(part: Sequence[wording.Piece], heat: Heat, terminal: TerminalCapabilities) -> Text:
+def _highlighted(part: Sequence[Piece], heat: Heat, terminal: TerminalCapabilities) -> Text:
     """A text whose units have the colours of a scale that other concepts share."""
     text = Text()
     for piece in part:

@@ -15,8 +15,8 @@ from matplotlib.text import Text
 from piste.explanation import Explanation
 from piste.show import colours, score_terms
 from piste.show.figures.canvas import FAINT, INK, blank, families, heading, writable
-from piste.show.prompt_parts import blocks
-from piste.show.wording import Piece
+from piste.show.prompt_parts import Piece
+from piste.show.wording import blocks
 from piste.types import Floats
 
 MOST_LINES = 150

@@ -1,23 +1,37 @@
-"""The answer of a language model as a part of a page: its words can be selected."""
+"""The answer of a language model as a part of a page: its words can be selected.
+
+The explanations of words and sentences are made beforehand, unless a server makes them.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from piste.answer import Answer
+from piste.classifiers.text.units import sentence_spans
+from piste.errors import PisteError
 from piste.explanation import Explanation
-from piste.show import answer_spans, colours, score_terms, wording
-from piste.show.prompt_parts import part_sums
+from piste.show import colours, score_terms, wording
+from piste.show.score_terms import part_sums
+
+MOST = 80
+"""Spans that are explained beforehand; each takes a tenth of a second or two."""
+_LONGEST_WORD = 30
+"""Characters; texts without blanks have longer ones, and are selected token by token."""
+
+Span = tuple[int, int]
 
 
 def panel(e: Explanation) -> str:
     """The answer word by word, and what is said of the selected ones."""
     assert e.answer is not None
     text, at, parts = e.answer.text, 0, []
-    for number, (start, end) in enumerate(answer_spans.words(e.answer)):
+    for number, (start, end) in enumerate(words(e.answer)):
         parts.append(escape(text[at:start]))
         parts.append(f'<span class="piste-word" data-w="{number}">{escape(text[start:end])}</span>')
         at = max(at, end)
@@ -39,16 +53,16 @@ def data(
 ) -> dict[str, Any]:
     """What the script needs: the words, and explanations of spans unless a server makes them."""
     assert e.answer is not None
-    known: dict[answer_spans.Span, Explanation] = {}
+    known: dict[Span, Explanation] = {}
     problem: str | None = None
     if spans and not live:
-        known, problem = answer_spans.explained(e)
+        known, problem = explained(e)
     elif not live:
         problem = "On the page that to_html writes, words of the answer can be selected."
-    own = answer_spans.selected(e)
+    own = selected(e)
     return {
-        "words": [list(span) for span in answer_spans.words(e.answer)],
-        "sentences": [list(span) for span in answer_spans.sentences(e.answer)],
+        "words": [list(span) for span in words(e.answer)],
+        "sentences": [list(span) for span in sentences(e.answer)],
         "text": e.answer.text,
         "own": list(own),
         "back": "the whole answer" if wording.of_whole_answer(e) else wording.answer_name(e),
@@ -83,3 +97,55 @@ def span_data(e: Explanation) -> dict[str, Any]:
 
 def _numbers(values: Any) -> list[float | None]:
     return [float(f"{value:.4g}") if np.isfinite(value) else None for value in values]
+
+
+def words(answer: Answer) -> list[Span]:
+    """What can be clicked: words, or tokens of a text without blanks between words."""
+    found = list(answer.words)
+    if all(end - start <= _LONGEST_WORD for start, end in found):
+        return found
+    return [(a, b) for a, b in answer.spans if answer.text[a:b].strip()]
+
+
+def sentences(answer: Answer) -> list[Span]:
+    """Sentences of the answer as numbers of their first and last words."""
+    ends = [end for _, end in sentence_spans(answer.text)]
+    found: list[Span] = []
+    last = -1
+    for number, (start, _) in enumerate(words(answer)):
+        sentence = bisect_right(ends, start)
+        if found and sentence == last:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+        last = sentence
+    return found
+
+
+def selected(e: Explanation) -> Span:
+    """The first and last word of what an explanation is of."""
+    assert e.answer is not None
+    spans = [e.answer.spans[token] for token in e.target.indices]
+    start, end = spans[0][0], spans[-1][1]
+    inside = [n for n, (a, b) in enumerate(words(e.answer)) if a < end and b > start]
+    return (inside[0], inside[-1]) if inside else (0, len(words(e.answer)) - 1)
+
+
+def explained(e: Explanation) -> tuple[dict[Span, Explanation], str | None]:
+    """Explanations of words and sentences by their first and last words; or why there are none.
+
+    Of an answer with many words, sentences only.
+    """
+    assert e.answer is not None
+    all_words, all_sentences = words(e.answer), sentences(e.answer)
+    singles = [(number, number) for number in range(len(all_words))]
+    wanted = list(dict.fromkeys([*singles, *all_sentences]))
+    if len(wanted) > MOST:
+        wanted = all_sentences[:MOST]
+    found = {}
+    for first, last in wanted:
+        try:
+            found[first, last] = e.of((all_words[first][0], all_words[last][1]))
+        except PisteError as problem:
+            return {}, str(problem)
+    return found, None

@@ -12,8 +12,7 @@ import numpy as np
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
 from piste.show.html import answer_html, image_html, page_shell, plane_svg, verification_html
-from piste.show.prompt_parts import blocks, part_sums, strongest
-from piste.show.score_terms import Column, columns
+from piste.show.score_terms import Column, columns, part_sums, strongest
 from piste.verification import Check
 
 
@@ -243,7 +242,7 @@ def text(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> 
     kind_of = {unit: index for index, kind in enumerate(kinds) for unit in kind.units}
     strengths = colours.strengths(e.score())
     shown = []
-    for block in blocks(e):
+    for block in wording.blocks(e):
         parts = []
         for piece in block.pieces:
             words = escape(piece.text)

@@ -15,9 +15,10 @@ from rich.text import Text
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
 from piste.show.colours import GROUNDS, TerminalCapabilities, step
-from piste.show.prompt_parts import PartSum, blocks, part_sums, strongest
+from piste.show.prompt_parts import Piece
+from piste.show.score_terms import PartSum, part_sums, strongest
 from piste.show.terminal import image_blocks
-from piste.show.wording import Piece, printable
+from piste.show.wording import blocks, printable
 
 ROWS = 12
 MOST_UNITS = 400
