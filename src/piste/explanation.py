@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from piste.answer import Answer, SpanChoice
 from piste.errors import PisteError
+from piste.slalom.pairs import PairEffect
 from piste.subject import Input, Unit
 from piste.surrogates import Mixing, Surrogate, as_counts
 from piste.target import Target
@@ -118,6 +119,9 @@ class Explanation:
     """What the questions cost in tokens, as a number of passes over the whole input."""
     answer: Answer | None = None
     """The answer that is explained, if a language model gave one, token by token."""
+    pairs: tuple[PairEffect, ...] = ()
+    """Neighbouring units that add something together that neither says apart, the strongest first:
+    evidence, on the scale of the contributions, which hold half of it each."""
     levels: tuple[Explanation, ...] = ()
     """Explanations of the coarser levels, the coarsest first, if ``units`` were levels."""
 

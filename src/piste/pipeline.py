@@ -405,6 +405,7 @@ class _Run:
             classifier=self.classifier.describe(),
             versions=dict(_versions()),
             ranking=solution.ranking,
+            pairs=solution.pairs,
             answer=record,
         )
 

@@ -59,10 +59,18 @@ class SlalomSurrogate:
     """log W of the whole text."""
     background: tuple[float, float] | None = None
     link: Saturation | None = None
+    pairs: tuple[tuple[int, int, float], ...] = ()
+    """Two units, and the evidence that they add when both are there: half of it is in the
+    contribution of each."""
     kind = "mixing"
 
     @staticmethod
-    def of(slalom: Slalom, types: Ints, error: float = 0.0) -> SlalomSurrogate:
+    def of(
+        slalom: Slalom,
+        types: Ints,
+        error: float = 0.0,
+        pairs: tuple[tuple[int, int, float], ...] = (),
+    ) -> SlalomSurrogate:
         """What scores of a text's units leave to be known of a surrogate."""
         weight = float(np.exp(slalom.importances)[types].sum())
         background = None
@@ -76,11 +84,14 @@ class SlalomSurrogate:
             float(np.log(weight)),
             background,
             slalom.link,
+            pairs,
         )
 
     def slalom(self, scores: Scores) -> Slalom:
         """The surrogate of the units."""
-        importance, contribution = scores["importance"], scores["contribution"]
+        importance, contribution = scores["importance"], scores["contribution"].copy()
+        for first, second, effect in self.pairs:
+            contribution[[first, second]] -= effect / 2
         scale = np.exp(self.mixing.value * (self.log_weight - importance))
         base = np.asarray(self.base) if isinstance(self.base, tuple) else self.base
         return Slalom(
@@ -93,17 +104,31 @@ class SlalomSurrogate:
         )
 
     def predict(self, scores: Scores, counts: Floats) -> Floats:
-        return self.slalom(scores).predict(counts)
+        more: Floats | float = 0.0
+        if self.pairs:
+            places, effects = self._pairs()
+            more = (np.asarray(counts)[:, places] > 0).all(axis=2) @ effects
+        return self.slalom(scores).predict(counts, more)
 
     def interactions(self, scores: Scores) -> Floats:
         if scores["contribution"].ndim != 1:
             raise PisteError("Interactions need one explained number: choose a single target.")
         everyone = np.arange(len(scores["importance"]))
-        return interactions(Parameters.of(self.slalom(scores)), everyone)
+        parameters = Parameters.of(self.slalom(scores))
+        if self.pairs:
+            places, effects = self._pairs()
+            parameters = parameters.of_units(everyone, (places, effects[:, None]))
+        return interactions(parameters, everyone)
+
+    def _pairs(self) -> tuple[Ints, Floats]:
+        return (
+            np.array([pair[:2] for pair in self.pairs], dtype=np.int64),
+            np.array([pair[2] for pair in self.pairs]),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         base = list(self.base) if isinstance(self.base, tuple) else self.base
-        found = {
+        found: dict[str, Any] = {
             "kind": self.kind,
             "mixing": asdict(self.mixing),
             "base": base,
@@ -111,6 +136,8 @@ class SlalomSurrogate:
         }
         if self.background is not None:
             found["background"] = list(self.background)
+        if self.pairs:
+            found["pairs"] = [list(pair) for pair in self.pairs]
         return found | ({} if self.link is None else {"link": asdict(self.link)})
 
 
@@ -259,7 +286,8 @@ def surrogate_from(data: Mapping[str, Any]) -> Surrogate:
     if data["kind"] == "mixing":
         background = tuple(data["background"]) if "background" in data else None
         mixing = Mixing(**data["mixing"])
-        return SlalomSurrogate(mixing, base, data["log_weight"], background, link)
+        pairs = tuple((int(i), int(j), float(effect)) for i, j, effect in data.get("pairs", ()))
+        return SlalomSurrogate(mixing, base, data["log_weight"], background, link, pairs)
     if data["kind"] == "slalom":
         return MeanSurrogate(data["weight"], base, link)
     if data["kind"] == "additive":

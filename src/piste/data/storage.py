@@ -19,6 +19,7 @@ from piste.errors import PisteError, need
 from piste.explanation import FORMAT, Explanation, Fidelity, Output
 from piste.image import ImageInput
 from piste.prompt_text import Part, PromptText
+from piste.slalom.pairs import PairEffect
 from piste.subject import Input, Unit
 from piste.surrogates import surrogate_from
 from piste.target import Target
@@ -135,6 +136,8 @@ def describe(e: Explanation) -> dict[str, Any]:
         column = [getattr(unit, field) for unit in e.units]
         if any(one is not None for one in column):
             about[name] = column
+    if e.pairs:
+        about["pairs"] = [[pair.first, pair.second, pair.effect, pair.error] for pair in e.pairs]
     if e.levels:
         about["levels"] = [
             {name: part for name, part in _complete(one).items() if name not in _SHARED}
@@ -263,6 +266,7 @@ def _build(
         ranking=meta["ranking"],
         cost=number(meta.get("cost")),
         answer=Answer.from_dict(meta["answer"]) if "answer" in meta else None,
+        pairs=tuple(PairEffect(*pair) for pair in meta.get("pairs", ())),
         levels=tuple(
             from_dict({name: meta[name] for name in _SHARED} | level)
             for level in meta.get("levels", ())

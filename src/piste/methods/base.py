@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from piste.explanation import Fidelity
+from piste.slalom.pairs import PairEffect
 from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
 from piste.target import Target
@@ -75,6 +76,7 @@ class Solution:
     fidelity: Fidelity
     settings: Mapping[str, Any]
     ranking: str
+    pairs: tuple[PairEffect, ...] = ()
 
 
 class Method(ABC):

@@ -15,11 +15,12 @@ from piste.methods.base import Method, Solution, Task, default_samples, held_out
 from piste.methods.budget import FIRST_ROUND, Budget
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import FORMS, Fit, fit
+from piste.slalom.pairs import PairEffect, can_have_pairs, find_pairs, neighbours
 from piste.slalom.scores import text_scores
 from piste.slalom.surrogate import Slalom
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
-from piste.types import Flags, Floats, Ints
+from piste.types import Counts, Flags, Floats, Ints
 from piste.validation import check_count, choose
 
 _ALONE = 0.4
@@ -40,8 +41,20 @@ class _State:
     apart: bool = False
     """Whether units alone are asked for their values only, and no part of the fit."""
     pairs: list[list[int]] | None = None
-    fitted: tuple[int, Fit, Fidelity] | None = None
-    """How many questions the last fit had, and what it found."""
+    found: _Found | None = None
+    """What the last fit found."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A fit to all answers so far, how good it is, and the pairs of units that stand out."""
+
+    questions: int
+    fit: Fit
+    fidelity: Fidelity
+    pairs: tuple[PairEffect, ...] = ()
+    carried: bool = False
+    """Whether the fit has the pairs: only where they raise R² on questions it has not seen."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +194,10 @@ class SlalomMethod(Method):
         budget, asked = state.budget, len(task.sequences)
         assert budget is not None
         begun = time.perf_counter()
-        found, fidelity = self._fit(task, state)
+        found = self._fit(task, state)
         budget.fitting = time.perf_counter() - begun
-        if budget.look(_ranked(found.slalom, self._types(task), task), fidelity.r2, asked):
+        ranked = _ranked(found.fit.slalom, self._types(task), task)
+        if budget.look(ranked, found.fidelity.r2, asked):
             return []
         n, types, count = len(task.subject), task.subject.types, budget.next_round(asked)
         more = sampling.draw(state.sampler, n, count, task.rng, state.seen, types)
@@ -196,9 +210,9 @@ class SlalomMethod(Method):
     def _types(self, task: Task) -> Ints:
         return task.subject.types if self.share == "type" else np.arange(len(task.subject))
 
-    def _fit(self, task: Task, state: _State) -> tuple[Fit, Fidelity]:
-        if state.fitted is not None and state.fitted[0] == len(task.sequences):
-            return state.fitted[1:]
+    def _fit(self, task: Task, state: _State) -> _Found:
+        if state.found is not None and state.found.questions == len(task.sequences):
+            return state.found
         held = _held(task)
         counts, numbers = task.counts(self._types(task)), task.numbers()
         if self.solver == "sgd":
@@ -208,10 +222,39 @@ class SlalomMethod(Method):
         fitted = np.arange(len(numbers)) >= held
         if state.apart:
             fitted &= _sizes(counts) != 1
-        found = fit(counts[fitted], numbers[fitted], **options)
-        fidelity = _fidelity(found, counts, numbers, held, fitted)
-        state.fitted = len(task.sequences), found, fidelity
-        return found, fidelity
+        plain = fit(counts[fitted], numbers[fitted], **options)
+        fidelity = _fidelity(plain, counts, numbers, held, fitted)
+        state.found = _Found(len(numbers), plain, fidelity)
+        if not self._published and not task.subject.is_image:
+            state.found = self._with_pairs(task, state.found, counts, numbers, fitted)
+        return state.found
+
+    def _with_pairs(
+        self, task: Task, found: _Found, counts: Counts, numbers: Floats, fitted: Flags
+    ) -> _Found:
+        """The fit with pairs of neighbours that stand out, if it predicts better with them."""
+        units = task.subject.units
+        able = np.array([any(map(str.isalnum, unit.text)) for unit in units])
+        near = neighbours(able, np.array([unit.segment for unit in units]))
+        if not len(near) or not can_have_pairs(found.fit, numbers):
+            return found
+        present: Flags = task.counts(np.arange(len(units))).toarray() > 0
+        together = _together(present, near)
+        pairs = find_pairs(found.fit, counts[fitted], numbers[fitted], together[fitted], near)
+        if not pairs:
+            return found
+        places = np.array([(pair.first, pair.second) for pair in pairs])
+        both = _together(present, places).astype(np.float64)
+        richer = fit(counts[fitted], numbers[fitted], start=found.fit, together=both[fitted])
+        fidelity = _fidelity(richer, counts, numbers, _held(task), fitted, both)
+        if not fidelity.r2 > found.fidelity.r2:
+            return replace(found, pairs=pairs)
+        numbers_of = zip(pairs, richer.pairs, richer.pair_errors, strict=True)
+        refined = [
+            replace(pair, effect=float(effect), error=float(error))
+            for pair, effect, error in numbers_of
+        ]
+        return _Found(found.questions, richer, fidelity, tuple(refined), carried=True)
 
     def solve(self, task: Task) -> Solution:
         state = task.state_as(_State)
@@ -222,12 +265,13 @@ class SlalomMethod(Method):
             "samples": self.samples,
             "held_out": _held(task),
         }
-        types, found = self._types(task), None
+        types, found, known = self._types(task), None, None
         if self.solver == "analytic":
             slalom, fidelity, more = self._solve_analytic(task, state)
             settings |= {"form": "paper"} | more
         else:
-            found, fidelity = self._fit(task, state)
+            known = self._fit(task, state)
+            found, fidelity = known.fit, known.fidelity
             slalom = found.slalom
             settings |= {
                 "form": "paper" if self._published else found.form.name,
@@ -241,17 +285,28 @@ class SlalomMethod(Method):
                 settings["saturation"] = [slalom.link.lowest, slalom.link.highest]
             if state.budget is not None:
                 settings["stopped"] = state.budget.stopped
-        scores, errors = text_scores(slalom, types, found, linear=self._published)
+        pairs = () if known is None else known.pairs
+        carried = pairs if known is not None and known.carried else ()
+        scores, errors = text_scores(
+            slalom,
+            types,
+            found,
+            linear=self._published,
+            pairs=np.array([(one.first, one.second) for one in carried]) if carried else None,
+        )
         if state.apart:
             _set_asked_values(task, _held(task), types, scores["value"], errors["value"])
         error = 0.0 if found is None else found.mixing_error
         return Solution(
             scores=scores,
             errors=errors,
-            surrogate=SlalomSurrogate.of(slalom, types, error),
+            surrogate=SlalomSurrogate.of(
+                slalom, types, error, tuple((one.first, one.second, one.effect) for one in carried)
+            ),
             fidelity=fidelity,
             settings=settings,
             ranking="linear" if self._published else "contribution",
+            pairs=pairs,
         )
 
     def _solve_analytic(self, task: Task, state: _State) -> tuple[Slalom, Fidelity, dict[str, Any]]:
@@ -290,17 +345,24 @@ def _fresh(questions: list[Ints], types: Ints, seen: sampling.SeenKeys) -> list[
     return new
 
 
-def _fidelity(found: Fit, counts: Any, numbers: Floats, held: int, fitted: Flags) -> Fidelity:
+def _fidelity(
+    found: Fit,
+    counts: Any,
+    numbers: Floats,
+    held: int,
+    fitted: Flags,
+    together: Floats | None = None,
+) -> Fidelity:
     """Over all held-out questions, and apart for single, few and many units.
 
     A handful of units has so few subsets that hardly any is left to hold out: then every question
     is judged by what the fit without it predicts.
     """
-    expected = found.predict(counts[:held])
-    sizes = _sizes(counts)
+    predicted = found.predict(counts, together)
+    expected, sizes = predicted[:held], _sizes(counts)
     few = (sizes[:held] > 1) & (sizes[:held] <= FEW)
     single = sizes[held:] == 1
-    misses = numbers[held:] - found.predict(counts[held:])
+    misses = numbers[held:] - predicted[held:]
     misses[fitted[held:]] = found.left_out
     if held < _LEAST_FOR_R2 <= len(numbers):
         left = np.concatenate([numbers[:held] - expected, misses])
@@ -323,6 +385,11 @@ def _set_asked_values(task: Task, held: int, types: Ints, value: Floats, error: 
         if len(task.sequences[row]) == 1:
             same = types == types[task.sequences[row][0]]
             value[same], error[same] = numbers[row], 0.0
+
+
+def _together(present: Flags, pairs: Ints) -> Flags:
+    """Which questions hold both units of each pair."""
+    return present[:, pairs[:, 0]] & present[:, pairs[:, 1]]
 
 
 def _sizes(counts: Any) -> Floats:

@@ -90,7 +90,7 @@ class Layout:
         return slice(start, start + self.types)
 
     def log_weights(self, theta: Floats) -> Floats:
-        """s of every type, 0 where the form has none; further axes of theta are kept."""
+        """S of every type, 0 where the form has none; further axes of theta are kept."""
         if self.weighted:
             return theta[self.importances]
         return np.zeros((self.types, *theta.shape[1:]))

@@ -42,10 +42,11 @@ def shapley(parameters: Parameters, players: Ints) -> tuple[Floats, Floats]:
     ([1.978, -0.022], [0.0, 0.0])
     """
     types = len(parameters.importances)
+    paired = parameters.pair_shares / 2
     if parameters.link is None and parameters.mixing[0] == 0.0:
-        return parameters.evidence[:, 0], np.zeros(types)
+        return (parameters.evidence + paired)[:, 0], np.zeros(types)
     if parameters.link is None and parameters.mixing[0] == 1.0:
-        return _of_a_mean(parameters, players), np.zeros(types)
+        return _of_a_mean(parameters, players) + paired[:, 0], np.zeros(types)
     if len(players) <= _FEW:
         return _over_sets(parameters, players)[:, 0], np.zeros(types)
     sums, squares = np.zeros(types), np.zeros(types)
@@ -66,7 +67,7 @@ def shapley_at(parameters: Parameters, players: Ints) -> Floats:
     """Values of all types at every point (types × points), from few orders: for errors."""
     types = len(parameters.importances)
     if parameters.link is None and not parameters.mixing.any():
-        return parameters.evidence
+        return parameters.evidence + parameters.pair_shares / 2
     if len(players) <= _FEW:
         return _over_sets(parameters, players)
     found = np.zeros((types, len(parameters.base)))
@@ -86,11 +87,15 @@ def interactions(parameters: Parameters, players: Ints) -> Floats:
     additive model and the paper's SLALOM, else a mean over sets that are drawn evenly in q.
     """
     count = len(players)
+    paired = np.zeros((count, count))
+    if parameters.pairs is not None:
+        (first, second), effect = parameters.pairs[0].T, parameters.pairs[1][:, 0]
+        paired[first, second], paired[second, first] = effect, effect
     if parameters.link is None and parameters.mixing[0] == 0.0:
-        return np.zeros((count, count))
+        return paired
     if parameters.link is None and parameters.mixing[0] == 1.0:
         values = (parameters.base + parameters.evidence)[players, 0]
-        return interactions_of_a_mean(
+        return paired + interactions_of_a_mean(
             values,
             parameters.importances[players, 0],
             background=_background(parameters),
@@ -110,10 +115,16 @@ def interactions(parameters: Parameters, players: Ints) -> Floats:
         # What rounding leaves when both were all there was is nothing.
         without_w = np.where(without_w > 1e-12 * kept[0], without_w, 0.0)
         without_p = kept[1] - (out_p[:, None] + out_p[None, :])
-        for first, second, sign in ((1, 1, 1.0), (1, 0, -1.0), (0, 1, -1.0), (0, 0, 1.0)):
-            w = without_w + (first * weights[:, None] + second * weights[None, :])
-            p = without_p + (first * parts[:, None] + second * parts[None, :])
-            total += sign * parameters.answer(parameters.gathered(w, p))
+        # What a unit adds together with those of the set, the other one of the two left out.
+        joint = (paired @ present)[:, None] - paired * present
+        both = present[:, None] * present * paired
+        rest = (present @ paired @ present) / 2
+        rest = rest - present[:, None] * joint - (present[:, None] * joint).T - both
+        for one, other, sign in ((1, 1, 1.0), (1, 0, -1.0), (0, 1, -1.0), (0, 0, 1.0)):
+            w = without_w + (one * weights[:, None] + other * weights[None, :])
+            p = without_p + (one * parts[:, None] + other * parts[None, :])
+            more = rest + one * joint + other * joint.T + one * other * paired
+            total += sign * parameters.answer(parameters.gathered(w, p) + more)
     np.fill_diagonal(total, 0.0)
     return (total + total.T) / (2 * _SETS)
 
@@ -147,7 +158,13 @@ def _gains(parameters: Parameters, types: Ints) -> Floats:
     p = np.cumsum(parameters.parts[types], axis=1) + part
     first = np.ones((len(types), 1, 1))
     w, p = np.concatenate([first * weight, w], axis=1), np.concatenate([first * part, p], axis=1)
-    return np.diff(parameters.answer(parameters.gathered(w, p)), axis=1)
+    evidence = parameters.gathered(w, p)
+    if parameters.pairs is not None:  # rows are units then: a pair adds when the second one joins
+        places = np.argsort(types, axis=1)[:, parameters.pairs[0]].max(axis=2) + 1
+        jumps = np.zeros_like(evidence)
+        np.add.at(jumps, (np.arange(len(types))[:, None], places), parameters.pairs[1])
+        evidence = evidence + np.cumsum(jumps, axis=1)
+    return np.diff(parameters.answer(evidence), axis=1)
 
 
 def _per_type(gains: Floats, types: Ints, count: int) -> Floats:
@@ -176,12 +193,13 @@ def _over_sets(parameters: Parameters, players: Ints) -> Floats:
     sets = np.arange(2**count)
     present = ((sets[:, None] >> np.arange(count)) & 1).astype(np.float64)
     weight, part = parameters.always
-    answers = parameters.answer(
-        parameters.gathered(
-            present @ parameters.weights[players] + weight,
-            present @ parameters.parts[players] + part,
-        )
+    evidence = parameters.gathered(
+        present @ parameters.weights[players] + weight,
+        present @ parameters.parts[players] + part,
     )
+    if parameters.pairs is not None:
+        evidence = evidence + present[:, parameters.pairs[0]].prod(axis=2) @ parameters.pairs[1]
+    answers = parameters.answer(evidence)
     sizes = present.sum(axis=1).astype(int)
     # |S|! (n − 1 − |S|)! / n! for those without the player, by one less for those with it
     chances = np.array([1.0 / (count * comb(count - 1, k)) for k in range(count)])

@@ -21,8 +21,12 @@ from scipy.special import ndtri
 
 from piste.slalom.family import MOST_DENSE, Point, Questions
 from piste.slalom.fitting import Fit
-from piste.types import Flags, Floats, Ints
+from piste.types import Counts, Flags, Floats, Ints
 
+MOST = 6
+"""Pairs of a text at most: more are neither read nor well known."""
+REACH = 3
+"""How far apart the two may stand, in units."""
 _CHANCE = 0.01
 """How often a pair is found where there is none, over all that were tried."""
 _LEAST = 5
@@ -39,14 +43,35 @@ class PairEffect:
     error: float
 
 
+def neighbours(able: Flags, segments: Ints) -> Ints:
+    """Pairs of able units of one segment that stand near each other, pairs × 2.
+
+    >>> neighbours(np.array([True, True, False, True]), np.zeros(4)).tolist()
+    [[0, 1], [0, 3], [1, 3]]
+    """
+    every = [
+        (one, other)
+        for one in range(len(able))
+        for other in range(one + 1, min(one + REACH + 1, len(able)))
+        if able[one] and able[other] and segments[one] == segments[other]
+    ]
+    return np.array(every, dtype=np.int64).reshape(-1, 2)
+
+
+def can_have_pairs(fit: Fit, outputs: Floats) -> bool:
+    """Whether pairs can be looked for: one output, errors, and a text that is not too long."""
+    return (
+        fit.posterior is not None and outputs.ndim == 1 and fit.posterior.layout.size <= MOST_DENSE
+    )
+
+
 def find_pairs(
     fit: Fit,
-    counts: Floats,
+    counts: Counts,
     outputs: Floats,
     together: Flags,
     pairs: Ints,
-    most: int = 6,
-    carried: Floats | None = None,
+    most: int = MOST,
 ) -> tuple[PairEffect, ...]:
     """The pairs that stand out from chance, the strongest first.
 
@@ -67,12 +92,11 @@ def find_pairs(
     [(1, 2, 3)]
     """
     posterior = fit.posterior
-    if posterior is None or outputs.ndim > 1 or posterior.layout.size > MOST_DENSE:
-        return ()
+    assert posterior is not None
     enough = np.minimum(together.sum(axis=0), (~together).sum(axis=0)) >= _LEAST
     if not enough.any():
         return ()
-    asked = Questions(counts[:, fit.active], carried)
+    asked = Questions(counts[:, fit.active])
     point = Point(asked, posterior.layout, posterior.theta)
     precision = posterior.noise.precisions(asked.sizes, point.slope)[:, 0]
     jacobian = np.asarray(point.jacobian())
@@ -93,7 +117,8 @@ def find_pairs(
         if abs(strength[best]) < bound:
             break
         effect = float(missed[best] / sizes[best])
-        found.append(PairEffect(*pairs[best].tolist(), effect, float(sizes[best]) ** -0.5))
+        first, second = pairs[best].tolist()
+        found.append(PairEffect(first, second, effect, float(sizes[best]) ** -0.5))
         missed = missed - effect * alike[best]
         alike = alike - np.outer(alike[best], alike[best]) / sizes[best]
         enough[best] = False

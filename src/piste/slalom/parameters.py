@@ -7,14 +7,14 @@ standard error (delta method).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from piste.slalom.family import Layout
 from piste.slalom.link import Saturation
 from piste.slalom.surrogate import Slalom
-from piste.types import Floats
+from piste.types import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Parameters:
     base: Floats
     background: tuple[Floats, Floats] | None
     link: tuple[Floats, Floats] | None
+    pairs: tuple[Ints, Floats] | None = None
+    """Of units that add something together: pairs × 2 indices, and pairs × points of evidence."""
 
     @staticmethod
     def of(slalom: Slalom, class_: int = 0) -> Parameters:
@@ -74,6 +76,34 @@ class Parameters:
             link = points[layout.link], np.exp(np.minimum(points[layout.link + 1], 50.0))
         base = points[layout.base][0]
         return Parameters(importances, evidence, mixing, base, background, link)
+
+    def centred(self) -> Parameters:
+        """The same with log-weights whose mean is 0."""
+        mean = self.importances.mean(axis=0)
+        background = self.background
+        if background is not None:
+            background = background[0] - mean, background[1]
+        return replace(self, importances=self.importances - mean, background=background)
+
+    def of_units(self, types: Ints, pairs: tuple[Ints, Floats]) -> Parameters:
+        """A row for every unit instead of every type, and what pairs of units add."""
+        return replace(
+            self, importances=self.importances[types], evidence=self.evidence[types], pairs=pairs
+        )
+
+    @property
+    def pair_shares(self) -> Floats:
+        """All that a unit adds together with others, units × points; 0 without pairs."""
+        found = np.zeros_like(self.evidence)
+        if self.pairs is not None:
+            for side in (0, 1):
+                np.add.at(found, self.pairs[0][:, side], self.pairs[1])
+        return found
+
+    @property
+    def all_pairs(self) -> Floats:
+        """What all pairs add, points."""
+        return self.pair_shares.sum(axis=0) / 2
 
     @property
     def weights(self) -> Floats:
