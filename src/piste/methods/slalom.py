@@ -28,6 +28,8 @@ _ALONE = 0.4
 FEW = 6
 """Units of a question that count as few."""
 _LEAST_FOR_R2 = 8
+_MOST_WITH_PAIRS = 60
+"""Units up to which a fit may carry pairs: in longer texts it gained nothing on the panel."""
 
 
 @dataclass
@@ -241,11 +243,12 @@ class SlalomMethod(Method):
         present: Flags = task.counts(np.arange(len(units))).toarray() > 0
         together = _together(present, near)
         pairs = find_pairs(found.fit, counts[fitted], numbers[fitted], together[fitted], near)
-        if not pairs:
-            return found
+        if not pairs or len(units) > _MOST_WITH_PAIRS:
+            return replace(found, pairs=pairs)
         places = np.array([(pair.first, pair.second) for pair in pairs])
         both = _together(present, places).astype(np.float64)
-        richer = fit(counts[fitted], numbers[fitted], start=found.fit, together=both[fitted])
+        form: Any = self.form  # one of the names, as was checked
+        richer = fit(counts[fitted], numbers[fitted], form=form, together=both[fitted])
         fidelity = _fidelity(richer, counts, numbers, _held(task), fitted, both)
         if not fidelity.r2 > found.fidelity.r2:
             return replace(found, pairs=pairs)

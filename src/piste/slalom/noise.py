@@ -42,10 +42,6 @@ class Noise:
         """Questions × outputs, from the logarithms of sizes and the slope of the link."""
         return self.scale * _shape(log_sizes, slope, self.by_size, self.leak)
 
-    def precisions(self, sizes: Floats, slope: Floats) -> Floats:
-        """How much each answer counts in a fit, from the numbers of units of all questions."""
-        return emphasis(sizes) / self.variances(log_sizes(sizes), slope)
-
     def updated(
         self, residuals: Floats, free: Floats, log_sizes: Floats, slope: Floats, floor: Floats
     ) -> Noise:

@@ -7,8 +7,9 @@ The family has no term for pairs. What a pair adds to the evidence beyond its un
 is estimated from what the fit leaves of the answers. With r the residuals, W their precisions, x
 the changes of all predictions by δ, and M what the fitted parameters cannot make up for,
 
-    δ = xᵀ W r / xᵀ M x        its standard error = (xᵀ M x)^(−½)
-    M = W − W J H⁻¹ Jᵀ W       H = Jᵀ W J + P
+    δ = xᵀ W r / xᵀ M x        M = W − W J H⁻¹ Jᵀ W        H = Jᵀ W J + P
+
+and with V the variances of the answers its standard error is √(xᵀ M V M x) / xᵀ M x.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from scipy.special import ndtri
 
 from piste.slalom.family import MOST_DENSE, Point, Questions
 from piste.slalom.fitting import Fit
+from piste.slalom.noise import emphasis, log_sizes
 from piste.types import Counts, Flags, Floats, Ints
 
 MOST = 6
@@ -29,6 +31,8 @@ REACH = 3
 """How far apart the two may stand, in units."""
 _CHANCE = 0.01
 """How often a pair is found where there is none, over all that were tried."""
+_SMALLEST = 0.1
+"""Of the answers' spread: an effect below is of no use to a reader, however certain."""
 _LEAST = 5
 """Answers with both units, and without one of them, that an estimate needs."""
 
@@ -78,7 +82,8 @@ def find_pairs(
     ``counts`` (questions × types) and ``outputs`` are what was fitted, ``together`` (questions ×
     pairs) says which questions hold both units of ``pairs`` (pairs × 2). A pair stands out if its
     effect is further from 0 than that of the strongest of so many would be by chance in one case
-    of a hundred. They are found one after the other, each given those before it.
+    of a hundred, and larger than a tenth of the answers' spread. They are found one after the
+    other, each given those before it.
 
     >>> from itertools import product
     >>> from piste.slalom import fit
@@ -98,7 +103,8 @@ def find_pairs(
         return ()
     asked = Questions(counts[:, fit.active])
     point = Point(asked, posterior.layout, posterior.theta)
-    precision = posterior.noise.precisions(asked.sizes, point.slope)[:, 0]
+    variances = posterior.noise.variances(log_sizes(asked.sizes), point.slope)[:, 0]
+    precision = emphasis(asked.sizes)[:, 0] / variances
     jacobian = np.asarray(point.jacobian())
     weighted = jacobian * precision[:, None]
     normal = jacobian.T @ weighted
@@ -109,17 +115,25 @@ def find_pairs(
     alike = changes.T @ left
     missed = changes.T @ (precision * (outputs - point.predicted[:, 0]))
     bound = -float(ndtri(_CHANCE / (2 * int(enough.sum()))))
+    least, smallest = 1e-6 * float(np.diag(alike).max()), _SMALLEST * float(outputs.std())
     found: list[PairEffect] = []
     while len(found) < most:
-        sizes = np.maximum(np.diag(alike), 1e-300)
-        strength = np.where(enough & (sizes > 1e-9 * sizes.max()), missed / np.sqrt(sizes), 0.0)
+        sizes = np.diag(alike).copy()
+        able = enough & (sizes > least)
+        sizes[~able] = 1.0
+        errors = np.sqrt(np.maximum(variances @ left**2, 1e-300))
+        strength = np.where(able, missed / errors, 0.0)
         best = int(np.argmax(np.abs(strength)))
         if abs(strength[best]) < bound:
             break
-        effect = float(missed[best] / sizes[best])
-        first, second = pairs[best].tolist()
-        found.append(PairEffect(first, second, effect, float(sizes[best]) ** -0.5))
-        missed = missed - effect * alike[best]
-        alike = alike - np.outer(alike[best], alike[best]) / sizes[best]
         enough[best] = False
+        if abs(missed[best] / sizes[best]) < smallest:
+            continue
+        size, (first, second) = float(sizes[best]), pairs[best].tolist()
+        effect = float(missed[best]) / size
+        found.append(PairEffect(first, second, effect, float(errors[best]) / size))
+        share = alike[best] / size
+        missed = missed - effect * alike[best]
+        left = left - np.outer(left[:, best], share)
+        alike = alike - np.outer(alike[best], share)
     return tuple(found)
