@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from piste.classifiers import Classifier, load
-from piste.data import storage
+from piste.data import files, storage
 from piste.engine import CacheOption, ProgressOption
 from piste.errors import PisteError, ServiceError
 from piste.evaluation.benchmark.explainers import make_entries
@@ -79,7 +79,7 @@ class Comparison:
         }
         text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
         if path is not None:
-            storage.write_text(path, text)
+            files.write_text(path, text)
         return text
 
     @staticmethod

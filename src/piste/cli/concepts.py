@@ -132,7 +132,7 @@ def _writer(report: Any, maps: list[Any]) -> Callable[[Path], None]:
         elif ending == ".html":
             report.to_html(path, maps=maps)
         elif ending == ".md":
-            from piste.data.storage import write_text
+            from piste.data.files import write_text
 
             write_text(path, "\n".join(report.to_markdown(kind) for kind in report.kinds))
         else:

@@ -243,7 +243,7 @@ def query(
 
 
 def _write(path: Path, text: str) -> None:
-    from piste.data.storage import write_text
+    from piste.data.files import write_text
 
     write_text(path, text)
 

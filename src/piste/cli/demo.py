@@ -11,7 +11,6 @@ from rich.table import Table
 
 from piste import zoo
 from piste.cli import common
-from piste.data.storage import make_folder
 
 DEMO_REVIEWS = (
     "A slow start, but a wonderful ending.",
@@ -29,6 +28,7 @@ def demo(
     model: common.Model = "piste:reviews",
 ) -> None:
     """Explain a few reviews and an image, in the terminal, as pages and as figures."""
+    from piste.data.files import make_folder
     from piste.zoo.clothes import draw_clothes
 
     make_folder(folder)
@@ -75,7 +75,10 @@ def methods(
     """List the methods."""
     from piste.methods import METHODS
 
-    rows = [(name, f"{method.about} (needs {method.needs})") for name, method in METHODS.items()]
+    rows = [
+        (name, f"{METHODS.text(name, 'about')} (needs {METHODS.text(name, 'needs')})")
+        for name in METHODS
+    ]
     list_rows(rows, as_json)
 
 
