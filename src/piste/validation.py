@@ -16,7 +16,7 @@ def choose(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
     """Refuse what is not a whole number, or too small a one."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise PisteError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
 
 

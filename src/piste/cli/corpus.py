@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from piste.cli import common
 from piste.cli.demo import list_rows
+from piste.engine.progress import Progress, duration
 from piste.errors import PisteError
 
 
@@ -113,28 +115,22 @@ def corpus(
     """Explain every row of a file or a folder; the same command continues a stopped run."""
     shared: dict[str, Any] = {"block": run.block, "runtime": run.runtime, **explained.how}
     shared["loading"] = prompted.loading()
-    common.start()
+    if run.engine not in ("local", "ray"):
+        raise PisteError(f"--engine: expected local or ray, got {run.engine!r}.")
     from piste import corpus as library
 
     kept = tuple(common.names(rows.keep) or ())
     shared["columns"] = library.Columns(rows.text_column, rows.pair_column, rows.id_column, kept)
-    if run.dry_run:
-        _tell_estimate(library.estimate(rows.input, explained.model, **shared), run.as_json)
-        return
-    if run.engine not in ("local", "ray"):
-        raise PisteError(f"--engine: expected local or ray, got {run.engine!r}.")
     start = time.perf_counter()
-    counts = library.run(
-        rows.input,
-        explained.model,
-        rows.out,
-        resume=run.resume,
-        engine=run.engine,  # type: ignore[arg-type]  # checked above
-        address=run.address,
-        workers=run.workers,
-        progress=None if sys.stderr.isatty() else _Lines(),
-        **shared,
-    )
+    with common.working(as_json=run.as_json) as shown:
+        if run.dry_run:
+            shown.stage("explaining some documents")
+            estimate = library.estimate(rows.input, explained.model, **shared)
+        else:
+            counts = _run(library.run, rows, explained, run, shared, shown)
+    if run.dry_run:
+        _tell_estimate(estimate, run.as_json)
+        return
     if run.as_json:
         typer.echo(json.dumps({"folder": str(rows.out), **vars(counts)}))
         return
@@ -149,6 +145,34 @@ def corpus(
             common.out.print(f"  … all in {rows.out / 'errors'}", highlight=False)
             break
         common.out.print(f"  {one['source']}: {one['reason']}", highlight=False, markup=False)
+
+
+def _run(
+    run_all: Callable[..., Any],
+    rows: RowOptions,
+    explained: ExplainOptions,
+    run: RunOptions,
+    shared: dict[str, Any],
+    shown: Progress,
+) -> Any:
+    """The run; if it is interrupted, it is said how to go on."""
+    quiet = run.as_json or not sys.stderr.isatty()
+    try:
+        return run_all(
+            rows.input,
+            explained.model,
+            rows.out,
+            resume=run.resume,
+            engine=run.engine,
+            address=run.address,
+            workers=run.workers,
+            progress=_Lines() if quiet else shown,
+            **shared,
+        )
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(
+            f"stopped. What is explained so far is in {rows.out}: the same command continues."
+        ) from stop
 
 
 class _Lines:
@@ -171,19 +195,6 @@ class _Lines:
         common.err.print(
             f"{done:,} of {total:,} rows, {rate:.1f} rows/s, {duration(left)} left", highlight=False
         )
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    >>> duration(5), duration(600), duration(50_000), duration(1e6)
-    ('5 s', '10 min', '13.9 h', '11.6 days')
-    """
-    for least, unit in ((172_800, "days"), (7200, "h"), (120, "min")):
-        if seconds >= least:
-            size = {"days": 86_400, "h": 3600, "min": 60}[unit]
-            return f"{seconds / size:.{0 if unit == 'min' else 1}f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _tell_estimate(found: Any, as_json: bool) -> None:

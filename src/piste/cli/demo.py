@@ -32,14 +32,17 @@ def demo(
     from piste.zoo.clothes import draw_clothes
 
     make_folder(folder)
-    piste = common.start()
-    explanations = piste.explain(piste.load(model), list(DEMO_REVIEWS))
+    drawn = draw_clothes(DEMO_CLOTHES)
+    with common.working() as working:
+        from piste.pipeline import explain
+
+        explanations = explain(model, list(DEMO_REVIEWS), progress=working)
+        garment = explain("piste:fashion", drawn, progress=working)
     shown: list[tuple[str, Any, tuple[str, ...]]] = [
         (f"review-{number}", explanation, ("plane", "text", "bars"))
         for number, explanation in enumerate(explanations, start=1)
     ]
-    drawn = draw_clothes(DEMO_CLOTHES)
-    shown.append((DEMO_CLOTHES, piste.explain(piste.load("piste:fashion"), drawn), ("heat",)))
+    shown.append((DEMO_CLOTHES, garment, ("heat",)))
     written = []
     for name, explanation, kinds in shown:
         common.out.print(explanation)
