@@ -79,7 +79,8 @@ def _stop(problem: BaseException) -> None:
         if isinstance(cause, KeyboardInterrupt) and cause.args:
             told = str(cause.args[0])
         cause = cause.__cause__ or cause.__context__
-    sys.stderr.write(f"\rpiste: {told}\n")
+    over = "\r" if sys.stderr.isatty() else ""  # over the ^C that a terminal shows
+    sys.stderr.write(f"{over}piste: {told}\n")
     raise SystemExit(INTERRUPTED) from None
 
 
