@@ -5,10 +5,12 @@ Nothing is imported here but what a problem is told with, so that Ctrl + C is he
 
 from __future__ import annotations
 
+import atexit
+import gc
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -35,7 +37,24 @@ def main() -> None:
 
         return app
 
-    run_command(make)
+    with _few_collections():
+        run_command(make)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Collect garbage rarely, and not at the end.
+
+    Torch and transformers make a million objects that stay; looking through them again and again
+    takes a second while they are imported, and another at the end.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, 20, 20)
+    atexit.register(gc.freeze)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def run_command(make: Callable[[], typer.Typer]) -> None:
