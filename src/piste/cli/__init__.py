@@ -50,11 +50,16 @@ def _few_collections() -> Iterator[None]:
     """
     before = gc.get_threshold()
     gc.set_threshold(100_000, 20, 20)
-    atexit.register(gc.freeze)
+    atexit.register(_leave)
     try:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _leave() -> None:
+    if "torch" in sys.modules and "duckdb" not in sys.modules:  # which complains of what is left
+        gc.freeze()
 
 
 def run_command(make: Callable[[], typer.Typer]) -> None:
