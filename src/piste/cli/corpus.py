@@ -7,7 +7,6 @@ import io
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from rich.table import Table
 
 from piste.cli import common
 from piste.cli.demo import list_rows
-from piste.engine.progress import Progress, duration
+from piste.engine.progress import duration
 from piste.errors import PisteError
 
 
@@ -122,12 +121,30 @@ def corpus(
     kept = tuple(common.names(rows.keep) or ())
     shared["columns"] = library.Columns(rows.text_column, rows.pair_column, rows.id_column, kept)
     start = time.perf_counter()
-    with common.working(as_json=run.as_json) as shown:
+    try:
+        with common.working(as_json=run.as_json) as shown:
+            if run.dry_run:
+                shown.stage("explaining some documents")
+                estimate = library.estimate(rows.input, explained.model, **shared)
+            else:
+                quiet = run.as_json or not sys.stderr.isatty()
+                counts = library.run(
+                    rows.input,
+                    explained.model,
+                    rows.out,
+                    resume=run.resume,
+                    engine=run.engine,  # type: ignore[arg-type]  # checked above
+                    address=run.address,
+                    workers=run.workers,
+                    progress=_Lines() if quiet else shown,
+                    **shared,
+                )
+    except KeyboardInterrupt as stop:
         if run.dry_run:
-            shown.stage("explaining some documents")
-            estimate = library.estimate(rows.input, explained.model, **shared)
-        else:
-            counts = _run(library.run, rows, explained, run, shared, shown)
+            raise
+        raise KeyboardInterrupt(
+            f"stopped. What is explained so far is in {rows.out}: the same command continues."
+        ) from stop
     if run.dry_run:
         _tell_estimate(estimate, run.as_json)
         return
@@ -145,34 +162,6 @@ def corpus(
             common.out.print(f"  … all in {rows.out / 'errors'}", highlight=False)
             break
         common.out.print(f"  {one['source']}: {one['reason']}", highlight=False, markup=False)
-
-
-def _run(
-    run_all: Callable[..., Any],
-    rows: RowOptions,
-    explained: ExplainOptions,
-    run: RunOptions,
-    shared: dict[str, Any],
-    shown: Progress,
-) -> Any:
-    """The run; if it is interrupted, it is said how to go on."""
-    quiet = run.as_json or not sys.stderr.isatty()
-    try:
-        return run_all(
-            rows.input,
-            explained.model,
-            rows.out,
-            resume=run.resume,
-            engine=run.engine,
-            address=run.address,
-            workers=run.workers,
-            progress=_Lines() if quiet else shown,
-            **shared,
-        )
-    except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(
-            f"stopped. What is explained so far is in {rows.out}: the same command continues."
-        ) from stop
 
 
 class _Lines:
