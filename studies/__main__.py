@@ -53,7 +53,7 @@ def main() -> None:
     """Run the command; a problem of the user's is one sentence and exit code 2."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(study)
-    run_command(app)
+    run_command(lambda: app)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from matplotlib.figure import Figure
 
-from piste.data.storage import make_folder
+from piste.data.files import make_folder
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 from piste.evaluation import Interval

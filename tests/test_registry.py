@@ -22,7 +22,7 @@ def functions(monkeypatch: pytest.MonkeyPatch) -> Registry[Any]:
         EntryPoint("sine", "math:sin", "test.functions"),
         EntryPoint("broken", "no_such_module:f", "test.functions"),
     ]
-    monkeypatch.setattr("piste.registry.entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     return Registry("function", "test.functions", {"root": "math:sqrt"})
 
 

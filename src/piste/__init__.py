@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from piste.registry import lazy_names
 
 if TYPE_CHECKING:
     from piste import concepts, corpus, evaluation, slalom
@@ -24,6 +25,23 @@ if TYPE_CHECKING:
     from piste.subject import Subject, Unit
     from piste.target import Target
     from piste.verification import Check, check
+else:  # imported when first used, so that `piste --help` need not wait for torch
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "piste.classifiers": ["Classifier", "load"],
+            "piste.comparison": ["Comparison", "compare"],
+            "piste.engine": ["AnswerCache"],
+            "piste.errors": ["PisteError"],
+            "piste.explanation": ["Explanation"],
+            "piste.pipeline": ["explain"],
+            "piste.readers": ["read"],
+            "piste.subject": ["Subject", "Unit"],
+            "piste.target": ["Target"],
+            "piste.verification": ["Check", "check"],
+            "piste": ["concepts", "corpus", "evaluation", "slalom"],
+        },
+    )
 
 __version__ = "0.1.0"
 
@@ -48,34 +66,3 @@ __all__ = [
     "read",
     "slalom",
 ]
-
-# Names are imported when first used, so that `piste --help` need not wait for torch.
-_HOMES = {
-    "AnswerCache": "piste.engine",
-    "Check": "piste.verification",
-    "Classifier": "piste.classifiers",
-    "Comparison": "piste.comparison",
-    "Explanation": "piste.explanation",
-    "PisteError": "piste.errors",
-    "Subject": "piste.subject",
-    "Target": "piste.target",
-    "Unit": "piste.subject",
-    "check": "piste.verification",
-    "compare": "piste.comparison",
-    "explain": "piste.pipeline",
-    "load": "piste.classifiers",
-    "read": "piste.readers",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("concepts", "corpus", "evaluation", "slalom"):
-        return import_module(f"piste.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'piste' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from piste.classifiers import Classifier, load
-from piste.data import storage
-from piste.engine import CacheOption, ProgressOption
+from piste.data import files, storage
+from piste.engine import CacheOption, Progress, ProgressOption
 from piste.errors import PisteError, ServiceError
-from piste.evaluation.benchmark.explainers import make_entries
+from piste.evaluation.benchmark.explainers import Entry, make_entries
 from piste.evaluation.judging import judge
 from piste.evaluation.metrics import figures_of, make
 from piste.explanation import Explanation
@@ -79,7 +79,7 @@ class Comparison:
         }
         text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
         if path is not None:
-            storage.write_text(path, text)
+            files.write_text(path, text)
         return text
 
     @staticmethod
@@ -166,7 +166,7 @@ def compare_steps(
     *,
     skips: Callable[[str], bool],
     judged: bool = True,
-    on_step: Callable[[str], None] = lambda step: None,
+    on_step: Callable[[str, int, int], None] = lambda step, number, steps: None,
     samples: Samples = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
@@ -177,17 +177,54 @@ def compare_steps(
     """The steps of :func:`compare` for a loaded classifier, as the page takes them too.
 
     A method that fails is left out if ``skips(method)``, else its error is raised; so is the first
-    error where no method is left. ``on_step`` is called with the name of every step before it, and
-    stops the work if it raises. Without ``judged`` there are no verdicts and only a few checks.
+    error where no method is left. ``on_step`` is called with the name of every step before it, its
+    number and how many there are, and stops the work if it raises. Without ``judged`` there are no
+    verdicts and only a few checks.
     """
     if isinstance(methods, str):
         raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
-    asking: dict[str, Any] = {"progress": progress, "cache": cache}
+    entries = make_entries(methods, samples, options)
+    steps = [entry.label for entry in entries]
+    steps += ["measuring faithfulness"] * judged + ["checking removals"]
+    with Progress(progress) as shown:
+        names = iter(enumerate(steps))
+
+        def next_step() -> None:
+            number, name = next(names)
+            on_step(name, number, len(steps))
+            shown.part(name, number, len(steps))
+
+        # A function hears of every step by itself, a bar is one for all.
+        asking: dict[str, Any] = {"progress": progress if callable(progress) else shown}
+        asking["cache"] = cache
+        found, skipped = _explained(classifier, input, entries, next_step, skips, seed, asking, how)
+        verdicts: Mapping[str, Mapping[str, float]] = {}
+        if judged:
+            next_step()
+            verdicts = judge_all(classifier, found, seed=seed, **asking)
+        next_step()
+        given = list(found.values())
+        removed = removals(given[0], seed, alone=MOST_ALONE if judged else FEW_ALONE)
+        checks = check(classifier, given, removed, **asking)
+    return Comparison(MappingProxyType(found), MappingProxyType(verdicts), skipped, tuple(checks))
+
+
+def _explained(
+    classifier: Classifier,
+    input: RawInput,
+    entries: Sequence[Entry],
+    next_step: Callable[[], None],
+    skips: Callable[[str], bool],
+    seed: int,
+    asking: Mapping[str, Any],
+    how: dict[str, Any],
+) -> tuple[dict[str, Explanation], dict[str, str]]:
+    """The explanation of every entry, and why some were skipped."""
     found: dict[str, Explanation] = {}
     skipped: dict[str, str] = {}
     explained: dict[str, Explanation] = {}
-    for entry in make_entries(methods, samples, options):
-        on_step(entry.label)
+    for entry in entries:
+        next_step()
         try:
             if entry.variant not in explained:
                 explained[entry.variant] = explain(
@@ -209,15 +246,7 @@ def compare_steps(
             found[entry.label] = replace(one, method=entry.label, ranking=ranking)
     if not found:
         raise PisteError(next(iter(skipped.values()), "No method was named: name at least one."))
-    verdicts: Mapping[str, Mapping[str, float]] = {}
-    if judged:
-        on_step("measuring faithfulness")
-        verdicts = judge_all(classifier, found, seed=seed, **asking)
-    on_step("checking removals")
-    given = list(found.values())
-    removed = removals(given[0], seed, alone=MOST_ALONE if judged else FEW_ALONE)
-    checks = check(classifier, given, removed, **asking)
-    return Comparison(MappingProxyType(found), MappingProxyType(verdicts), skipped, tuple(checks))
+    return found, skipped
 
 
 def judge_all(

@@ -124,43 +124,48 @@ def explain(
     >>> e.units[int(np.argmax(e.scores["value"]))].text
     '!'
     """
-    loaded = load(classifier)
-    if isinstance(loaded, LanguageModel):
-        loaded, input = loaded.answering(input, answer, against)
-    elif answer is not None or against is not None:
-        raise PisteError(
-            "answer and against are for a language model without labels: choose a class by target, "
-            "or load a language model."
-        )
-    if samples is not None:
-        options["samples"] = samples
-    check_seed(seed)
-    chosen = make(method, options)
-    several = isinstance(input, list)
-    inputs: list[Any] = input if isinstance(input, list) else [input]
-    levels = levels_of(units)
-    loaded.check_choices(units, long, removal)
-    how = {"long": long, "removal": removal}
-    subjects = []
-    for number, one in enumerate(inputs):
-        try:
-            subjects.append(_bind(loaded, one, chosen, units=levels[0], **how))
-        except PisteError as problem:
-            raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
-    unused = samples is not None and not hasattr(chosen, "samples")
-    with Progress(progress) as shown, opened(cache) as kept:
-        if loaded.costly:
-            questions = sum(expected_questions(chosen, subject) for subject in subjects)
-            shown.say(loaded.expect(subjects, questions, cached=kept is not None))
-        engine = Engine(loaded, shown, kept)
-        if len(levels) > 1:
-            explanations = []
-            for subject in subjects:
-                run = _Levels(chosen, target, seed, engine, unused, how)
-                explanations.append(run.explain(subject, levels))
-                engine.forget(run.subjects)
-        else:
-            explanations = _explained(chosen, subjects, target, seed, engine, unused)
+    with Progress(progress) as shown:
+        shown.stage("loading the model")
+        loaded = load(classifier)
+        if isinstance(loaded, LanguageModel):
+            shown.stage("asking for an answer")
+            loaded, input = loaded.answering(input, answer, against)
+        elif answer is not None or against is not None:
+            raise PisteError(
+                "answer and against are for a language model without labels: choose a class by "
+                "target, or load a language model."
+            )
+        if samples is not None:
+            options["samples"] = samples
+        check_seed(seed)
+        chosen = make(method, options)
+        several = isinstance(input, list)
+        inputs: list[Any] = input if isinstance(input, list) else [input]
+        levels = levels_of(units)
+        loaded.check_choices(units, long, removal)
+        how = {"long": long, "removal": removal}
+        shown.stage("reading the input")
+        subjects = []
+        for number, one in enumerate(inputs):
+            try:
+                subjects.append(_bind(loaded, one, chosen, units=levels[0], **how))
+            except PisteError as problem:
+                raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
+        unused = samples is not None and not hasattr(chosen, "samples")
+        shown.expect(sum(expected_questions(chosen, subject) for subject in subjects))
+        with opened(cache) as kept:
+            if loaded.costly:
+                questions = sum(expected_questions(chosen, subject) for subject in subjects)
+                shown.say(loaded.expect(subjects, questions, cached=kept is not None))
+            engine = Engine(loaded, shown, kept)
+            if len(levels) > 1:
+                explanations = []
+                for subject in subjects:
+                    run = _Levels(chosen, target, seed, engine, unused, how)
+                    explanations.append(run.explain(subject, levels))
+                    engine.forget(run.subjects)
+            else:
+                explanations = _explained(chosen, subjects, target, seed, engine, unused)
     return explanations if several else explanations[0]
 
 
@@ -318,16 +323,22 @@ class _Run:
     def explain(self) -> list[Explanation]:
         if len(self.tasks) == 1:
             self._learn({0: self._begin(0)})
+            self.engine.progress.stage("solving")
             return [self._finish(0, *self.engine.spent(self.tasks[0].subject))]
         solved: list[Future[Explanation]] = []
         with threads_for(0), ThreadPoolExecutor(max_workers=_SOLVERS) as pool:
-            for plans in self._waves():
-                self._learn(plans)
-                for number in plans:
-                    spent = self.engine.spent(self.tasks[number].subject)
-                    solved.append(pool.submit(self._finish, number, *spent))
-                self.engine.forget([self.tasks[number].subject for number in plans])
-            return [one.result() for one in solved]
+            try:
+                for plans in self._waves():
+                    self._learn(plans)
+                    for number in plans:
+                        spent = self.engine.spent(self.tasks[number].subject)
+                        solved.append(pool.submit(self._finish, number, *spent))
+                    self.engine.forget([self.tasks[number].subject for number in plans])
+                self.engine.progress.stage("solving")
+                return [one.result() for one in solved]
+            except BaseException:  # nobody waits for the others any more
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def _waves(self) -> Iterator[dict[int, Plan]]:
         """First questions by number of task, enough of them to fill batches well."""
@@ -356,6 +367,7 @@ class _Run:
         return self._plan(number)
 
     def _plan(self, number: int) -> Plan:
+        self.engine.progress.stage("choosing questions")
         start = time.perf_counter()
         plan = self.method.plan(self.tasks[number])
         self.seconds[number] += time.perf_counter() - start
@@ -363,6 +375,7 @@ class _Run:
 
     def _ask(self, plans: Sequence[tuple[int, Subject, Any]]) -> list[Any]:
         """Ask all plans together; the time is shared out by the number of questions."""
+        self.engine.progress.stage("asking the model")
         start = time.perf_counter()
         answers = self.engine.ask([(subject, plan) for _, subject, plan in plans])
         spent = time.perf_counter() - start

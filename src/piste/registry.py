@@ -6,14 +6,45 @@ adds to it by an entry point of the registry's group, a program by :meth:`Regist
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from piste.errors import PisteError, shorten
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 T = TypeVar("T")
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package whose names are imported when first used.
+
+    ``homes`` are modules and the names that come from each; those of the package itself are its
+    submodules.
+    """
+    places = {name: module for module, names in homes.items() for name in names}
+
+    def get(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if places[name] == package:
+            return import_module(f"{package}.{name}")
+        found = getattr(import_module(places[name]), name)
+        setattr(import_module(package), name, found)  # found without this the next time
+        return found
+
+    def names() -> list[str]:
+        return sorted(import_module(package).__all__)
+
+    return get, names
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -71,8 +102,18 @@ class Registry(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    def text(self, name: str, attribute: str) -> str:
+        """A text that a class has as an attribute; one of our own is read without importing it."""
+        if name in self._own and name not in self._loaded:
+            found = _text_in_source(self._own[name], attribute)
+            if found is not None:
+                return found
+        return str(getattr(self[name], attribute))
+
     def _entry_points(self) -> dict[str, EntryPoint]:
         if self._installed is None:
+            from importlib.metadata import entry_points
+
             self._installed = {point.name: point for point in entry_points(group=self.group)}
         return self._installed
 
@@ -95,3 +136,35 @@ class Registry(Mapping[str, T], Generic[T]):
                 f"{point.dist.name if point.dist else point.value!r} could not be loaded: {problem}"
             ) from problem
         return found
+
+
+def _text_in_source(home: str, attribute: str) -> str | None:
+    """What a class, or a base of it, sets an attribute to; None if its source does not show it."""
+    module, _, name = home.partition(":")
+    classes, origins = _classes(module)
+    if name not in classes:
+        return None
+    for node in classes[name].body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == attribute:
+            return ast.literal_eval(node.value) if isinstance(node.value, ast.Constant) else None
+    for base in map(ast.unparse, classes[name].bases):
+        above = f"{module}:{base}" if base in classes else origins.get(base, "")
+        if (found := _text_in_source(above, attribute)) is not None:
+            return found
+    return None
+
+
+@cache
+def _classes(module: str) -> tuple[dict[str, ast.ClassDef], dict[str, str]]:
+    """The classes in a module's source, and where the names come from that it imports."""
+    spec = find_spec(module) if module.startswith("piste.") else None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return {}, {}
+    tree = ast.parse(Path(spec.origin).read_bytes())
+    origins = {
+        alias.asname or alias.name: f"{node.module}:{alias.name}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}, origins

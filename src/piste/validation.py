@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from numbers import Integral
+from typing import Any
 
 from piste.errors import PisteError
 
@@ -13,9 +14,9 @@ def choose(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise PisteError(f"{name}: expected one of {', '.join(choices)}, got {value!r}.")
 
 
-def check_count(name: str, value: object, least: int = 1) -> None:
+def check_count(name: str, value: Any, least: int = 1) -> None:
     """Refuse what is not a whole number, or too small a one."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise PisteError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
 
 

@@ -13,7 +13,7 @@ import pytest
 import piste
 from piste import PisteError, corpus
 from piste.corpus import blocks, plan
-from piste.data import storage
+from piste.data import files
 from tests.corpus.corpora import TEXTS, left, loud, write
 
 
@@ -86,7 +86,7 @@ def test_a_run_that_was_stopped_goes_on_and_is_the_same(
     whole = out.parent / "whole"
     quickly: dict[str, Any] = {"method": "occlusion", "samples": None}
     run(whole, **quickly)
-    write_bytes = storage.write_bytes
+    write_bytes = files.write_bytes
     for fatal in range(1, 7):
         folder = out.parent / f"stopped{fatal}"
         count = iter(range(1, 99))

@@ -97,6 +97,23 @@ def test_progress_and_places_in_the_queue(made):
     finished(third)
 
 
+def test_the_share_only_grows(made):
+    seen: list[float] = []
+
+    def work(job: Job[str]) -> str:
+        for step in range(3):
+            job.begin(f"step {step}", step, 3)
+            for done, total in ((5, 10), (10, 10), (10, 40)):  # more came up than was expected
+                job.progress(done, total)
+                seen.append(job.share)
+        return "made"
+
+    finished(made().add("1", "model", work))
+    assert seen == sorted(seen)
+    assert seen[0] == 0.5 / 3
+    assert seen[-1] == 1.0
+
+
 def test_the_queue_is_bounded_and_a_cancelled_job_leaves_its_place(made):
     jobs, gate = made(waiting=2), Gate()
     running = jobs.add("0", "model", gate)

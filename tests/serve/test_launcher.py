@@ -9,15 +9,17 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import httpx
 import pytest
 
 import piste
-from piste.serve import create_app, launcher, serve
-from piste.serve.launcher import _listen, check_place
+from piste.serve import Limits, create_app, launcher, serve
+from piste.serve.launcher import LOOPBACK, _listen, check_place
 from tests.serve.asking import TIMEOUT
 
 TOKEN = "abcdefghijkl123"
@@ -154,3 +156,52 @@ def test_requests_that_never_arrive_are_given_up(monkeypatch):
     running.should_exit = True
     thread.join(TIMEOUT)
     assert not thread.is_alive()
+
+
+@contextmanager
+def loading_server(make: Callable[..., Any]) -> Iterator[tuple[launcher.Server, str]]:
+    """A server whose app is made while it answers."""
+    listening = _listen("127.0.0.1", 0)
+    checks = {"limits": Limits(), "hosts": LOOPBACK, "token": None}
+    app = launcher.LoadingApp(make, **checks)
+    running = launcher.Server(app)
+    app.on_problem = running.end
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield running, f"http://127.0.0.1:{listening.getsockname()[1]}"
+    running.should_exit = True
+    thread.join(TIMEOUT)
+    assert not thread.is_alive()
+    listening.close()
+
+
+def test_the_page_says_what_is_loading_and_requests_wait():
+    told, go_on = threading.Event(), threading.Event()
+    loud = piste.load(lambda texts: [float(len(text)) for text in texts], name="loud")
+
+    def make(tell: Callable[[str], None]) -> Any:
+        tell("loading <loud>")
+        told.set()
+        assert go_on.wait(TIMEOUT)
+        return create_app([loud])
+
+    with (
+        loading_server(make) as (_, address),
+        httpx.Client(base_url=address, timeout=TIMEOUT) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert told.wait(TIMEOUT)
+        page = client.get("/")
+        assert page.status_code == 200
+        assert "is loading &lt;loud&gt; …" in page.text
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+        early = pool.submit(client.get, "/api/models")
+        go_on.set()
+        assert early.result(TIMEOUT).json()["models"][0]["name"] == "loud"
+        assert "<form" in client.get("/").text
+
+
+def test_a_model_that_can_not_be_loaded_ends_the_server():
+    with pytest.raises(piste.PisteError, match="does not exist"):
+        serve(["/a/model/that/is/not/there"], port=0)

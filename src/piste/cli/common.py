@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from rich.console import Console
 
+from piste.engine.progress import Progress
 from piste.errors import PisteError, shorten
 from piste.options import HELP
 
@@ -202,6 +204,16 @@ def start() -> Any:
     return piste
 
 
+@contextmanager
+def working(*, as_json: bool = False) -> Iterator[Progress]:
+    """The progress of a whole command, from the import of the libraries on; none with --json."""
+    with Progress(False if as_json else None) as shown:
+        shown.stage("importing torch and transformers")
+        start()
+        shown.stage("loading the model")
+        yield shown
+
+
 def names(text: str | None) -> list[str] | None:
     """Names with commas between them, or None."""
     from piste.options import split_names
@@ -235,7 +247,9 @@ def read_samples(samples: str | None) -> Any:
 def written(path: Path | None, write: Callable[[Path], object]) -> None:
     """Write a file if one was asked for, and say so."""
     if path is not None:
-        write(path)
+        with Progress() as shown:
+            shown.stage(f"writing {path}")
+            write(path)
         _say(path)
 
 
@@ -265,8 +279,7 @@ def check_outs(outs: Sequence[Path] | None, *, tables: bool) -> list[Path]:
 def write_outs(outs: Sequence[Path], result: Any) -> None:
     """Write a result to every file, as its suffix says."""
     for path in outs:
-        getattr(result, WAYS[path.suffix.lower()])(path=path)
-        _say(path)
+        written(path, getattr(result, WAYS[path.suffix.lower()]))
 
 
 def _say(path: Path) -> None:

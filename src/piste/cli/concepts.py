@@ -95,24 +95,29 @@ def concepts(source: ClassOptions, tested: ConceptOptions, output: ReportOptions
             raise PisteError(
                 f"A report can't be written to {str(path)!r}: use {', '.join(_ENDINGS)}."
             )
-    classifier = common.start().load(tested.model)
-    from piste.concepts import score
-
-    chosen: Any = _examples(classifier, source, source.data, source.target, tested.seed)
     how: Any = {"number": tested.number, "correction": tested.correction}
-    report = score(
-        classifier,
-        chosen,
-        _named(tested.concept),
-        negatives=tested.negatives,
-        layers=_numbers(tested.layers),
-        repeats=tested.repeats,
-        seed=tested.seed,
-        **how,
-    )
-    shown, maps = output.show, []
-    if shown is not None:
-        maps = [report.locate(classifier, shown, target=name) for name in report.targets]
+    maps = []
+    with common.working(as_json=output.as_json) as shown:
+        from piste.classifiers import load
+        from piste.concepts import score
+
+        classifier = load(tested.model)
+        shown.stage("reading examples")
+        chosen: Any = _examples(classifier, source, source.data, source.target, tested.seed)
+        report = score(
+            classifier,
+            chosen,
+            _named(tested.concept),
+            negatives=tested.negatives,
+            layers=_numbers(tested.layers),
+            repeats=tested.repeats,
+            seed=tested.seed,
+            progress=shown,
+            **how,
+        )
+        if output.show is not None:
+            shown.stage("looking for the concepts")
+            maps = [report.locate(classifier, output.show, target=name) for name in report.targets]
     if output.as_json:
         typer.echo(report.to_json())
     else:
@@ -132,7 +137,7 @@ def _writer(report: Any, maps: list[Any]) -> Callable[[Path], None]:
         elif ending == ".html":
             report.to_html(path, maps=maps)
         elif ending == ".md":
-            from piste.data.storage import write_text
+            from piste.data.files import write_text
 
             write_text(path, "\n".join(report.to_markdown(kind) for kind in report.kinds))
         else:

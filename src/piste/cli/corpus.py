@@ -16,6 +16,7 @@ from rich.table import Table
 
 from piste.cli import common
 from piste.cli.demo import list_rows
+from piste.engine.progress import duration
 from piste.errors import PisteError
 
 
@@ -113,28 +114,40 @@ def corpus(
     """Explain every row of a file or a folder; the same command continues a stopped run."""
     shared: dict[str, Any] = {"block": run.block, "runtime": run.runtime, **explained.how}
     shared["loading"] = prompted.loading()
-    common.start()
+    if run.engine not in ("local", "ray"):
+        raise PisteError(f"--engine: expected local or ray, got {run.engine!r}.")
     from piste import corpus as library
 
     kept = tuple(common.names(rows.keep) or ())
     shared["columns"] = library.Columns(rows.text_column, rows.pair_column, rows.id_column, kept)
-    if run.dry_run:
-        _tell_estimate(library.estimate(rows.input, explained.model, **shared), run.as_json)
-        return
-    if run.engine not in ("local", "ray"):
-        raise PisteError(f"--engine: expected local or ray, got {run.engine!r}.")
     start = time.perf_counter()
-    counts = library.run(
-        rows.input,
-        explained.model,
-        rows.out,
-        resume=run.resume,
-        engine=run.engine,  # type: ignore[arg-type]  # checked above
-        address=run.address,
-        workers=run.workers,
-        progress=None if sys.stderr.isatty() else _Lines(),
-        **shared,
-    )
+    try:
+        with common.working(as_json=run.as_json) as shown:
+            if run.dry_run:
+                shown.stage("explaining some documents")
+                estimate = library.estimate(rows.input, explained.model, **shared)
+            else:
+                quiet = run.as_json or not sys.stderr.isatty()
+                counts = library.run(
+                    rows.input,
+                    explained.model,
+                    rows.out,
+                    resume=run.resume,
+                    engine=run.engine,  # type: ignore[arg-type]  # checked above
+                    address=run.address,
+                    workers=run.workers,
+                    progress=_Lines() if quiet else shown,
+                    **shared,
+                )
+    except KeyboardInterrupt as stop:
+        if run.dry_run:
+            raise
+        raise KeyboardInterrupt(
+            f"stopped. What is explained so far is in {rows.out}: the same command continues."
+        ) from stop
+    if run.dry_run:
+        _tell_estimate(estimate, run.as_json)
+        return
     if run.as_json:
         typer.echo(json.dumps({"folder": str(rows.out), **vars(counts)}))
         return
@@ -171,19 +184,6 @@ class _Lines:
         common.err.print(
             f"{done:,} of {total:,} rows, {rate:.1f} rows/s, {duration(left)} left", highlight=False
         )
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    >>> duration(5), duration(600), duration(50_000), duration(1e6)
-    ('5 s', '10 min', '13.9 h', '11.6 days')
-    """
-    for least, unit in ((172_800, "days"), (7200, "h"), (120, "min")):
-        if seconds >= least:
-            size = {"days": 86_400, "h": 3600, "min": 60}[unit]
-            return f"{seconds / size:.{0 if unit == 'min' else 1}f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _tell_estimate(found: Any, as_json: bool) -> None:
@@ -243,7 +243,7 @@ def query(
 
 
 def _write(path: Path, text: str) -> None:
-    from piste.data.storage import write_text
+    from piste.data.files import write_text
 
     write_text(path, text)
 

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from piste import zoo
 from piste.cli import common
-from piste.data.storage import make_folder
 
 DEMO_REVIEWS = (
     "A slow start, but a wonderful ending.",
@@ -29,17 +28,21 @@ def demo(
     model: common.Model = "piste:reviews",
 ) -> None:
     """Explain a few reviews and an image, in the terminal, as pages and as figures."""
+    from piste.data.files import make_folder
     from piste.zoo.clothes import draw_clothes
 
     make_folder(folder)
-    piste = common.start()
-    explanations = piste.explain(piste.load(model), list(DEMO_REVIEWS))
+    drawn = draw_clothes(DEMO_CLOTHES)
+    with common.working() as working:
+        from piste.pipeline import explain
+
+        explanations = explain(model, list(DEMO_REVIEWS), progress=working)
+        garment = explain("piste:fashion", drawn, progress=working)
     shown: list[tuple[str, Any, tuple[str, ...]]] = [
         (f"review-{number}", explanation, ("plane", "text", "bars"))
         for number, explanation in enumerate(explanations, start=1)
     ]
-    drawn = draw_clothes(DEMO_CLOTHES)
-    shown.append((DEMO_CLOTHES, piste.explain(piste.load("piste:fashion"), drawn), ("heat",)))
+    shown.append((DEMO_CLOTHES, garment, ("heat",)))
     written = []
     for name, explanation, kinds in shown:
         common.out.print(explanation)
@@ -75,7 +78,10 @@ def methods(
     """List the methods."""
     from piste.methods import METHODS
 
-    rows = [(name, f"{method.about} (needs {method.needs})") for name, method in METHODS.items()]
+    rows = [
+        (name, f"{METHODS.text(name, 'about')} (needs {METHODS.text(name, 'needs')})")
+        for name in METHODS
+    ]
     list_rows(rows, as_json)
 
 

@@ -159,11 +159,22 @@ def evaluate(
     shared = {name: value for name, value in shared.items() if value is not None}
     shared["about"] = data.about()
     loading = prompted.loading()
-    classifier = common.start().load(model.model, runtime=model.runtime, **loading)
-    if methods.explanations is not None:
-        found = _judge_saved(classifier, data, methods, shared)
-    else:
-        found = _explain_and_judge(classifier, data, methods, model, shared)
+    try:
+        with common.working(as_json=output.as_json) as shown:
+            from piste.classifiers import load
+
+            classifier = load(model.model, runtime=model.runtime, **loading)
+            shared["progress"] = shown
+            if methods.explanations is not None:
+                found = _judge_saved(classifier, data, methods, shared)
+            else:
+                found = _explain_and_judge(classifier, data, methods, model, shared)
+    except KeyboardInterrupt as stop:
+        if output.folder is None:
+            raise
+        raise KeyboardInterrupt(
+            f"stopped. What is measured so far is in {output.folder}: the same command continues."
+        ) from stop
     _tell(found, output.folder, output.as_json)
 
 

@@ -63,29 +63,30 @@ def explain(
     """Explain one decision: which words, or parts of an image, speak for it, and how much."""
     given = InputArguments(text, file, image, pair)
     outs = common.check_outs(out, tables=True)
-    common.start()
-    from piste.classifiers import load
-    from piste.pipeline import explain as explain_input
-
     options: dict[str, Any] = {"form": form, "sampler": sampler, "solver": solver}
     options |= {"share": share, "seconds": seconds}
     options = {name: value for name, value in options.items() if value is not None}
     options |= common.read_options(option or [])
     # Names are checked inside, with a sentence for the user.
     options |= {"units": units, "long": long, "removal": removal}
-    classifier = load(model, runtime=runtime, **prompted.loading())
-    explanation = explain_input(
-        classifier,
-        given.read(classifier),
-        method=method,
-        target=target,
-        samples=common.read_samples(samples),
-        seed=seed,
-        cache=cache,
-        answer=answer,
-        against=against,
-        **options,
-    )
+    with common.working(as_json=as_json) as shown:
+        from piste.classifiers import load
+        from piste.pipeline import explain as explain_input
+
+        classifier = load(model, runtime=runtime, **prompted.loading())
+        explanation = explain_input(
+            classifier,
+            given.read(classifier),
+            method=method,
+            target=target,
+            samples=common.read_samples(samples),
+            seed=seed,
+            cache=cache,
+            answer=answer,
+            against=against,
+            progress=shown,
+            **options,
+        )
     if as_json:
         typer.echo(explanation.to_json())
     else:
@@ -122,19 +123,23 @@ def compare(
     """Explain one decision by several methods, side by side, and say how faithful each is."""
     given = InputArguments(text, file, image, pair)
     outs = common.check_outs(out, tables=False)
-    piste = common.start()
     how: dict[str, Any] = {"units": units, "long": long, "removal": removal}
-    classifier = piste.load(model, runtime=runtime, **prompted.loading())
-    comparison = piste.compare(
-        classifier,
-        given.read(classifier),
-        common.names(methods),
-        target=target,
-        samples=samples,
-        seed=seed,
-        cache=cache,
-        **how,
-    )
+    with common.working(as_json=as_json) as shown:
+        from piste.classifiers import load
+        from piste.comparison import compare as compare_methods
+
+        classifier = load(model, runtime=runtime, **prompted.loading())
+        comparison = compare_methods(
+            classifier,
+            given.read(classifier),
+            common.names(methods),
+            target=target,
+            samples=samples,
+            seed=seed,
+            cache=cache,
+            progress=shown,
+            **how,
+        )
     if as_json:
         typer.echo(comparison.to_json())
     else:

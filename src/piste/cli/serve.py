@@ -47,13 +47,12 @@ def serve(
     """Open a web page to type texts, drop images, remove words and compare methods."""
     from piste.errors import PisteError, need
 
-    need("fastapi", "serve", "`piste serve`")
+    need("uvicorn", "serve", "`piste serve`")
     if not 0 < seconds < float("inf"):
         raise PisteError(f"--seconds: expected a number above 0, got {seconds}.")
     loading = prompted.loading()
     if loading and not model:
         raise PisteError("--prompt and --labels are for a language model: name it with --model.")
-    common.start()
     from piste.serve import Limits
     from piste.serve.launcher import serve as start
 
@@ -71,4 +70,5 @@ def serve(
         runtime=runtime,
         loading=loading,
         ready=ready,
+        prepare=common.start,
     )

@@ -150,21 +150,22 @@ def vocabulary(
     """Fit one surrogate to a whole corpus: an effect and a value for every word in it."""
     if not out.resolve().parent.is_dir():
         raise PisteError(f"The folder of {str(out)!r} is not there: make it, or name another file.")
-    common.start()
-    from piste import corpus
+    with common.working(as_json=as_json) as shown:
+        from piste import corpus
 
-    found = corpus.vocabulary(
-        input,
-        model,
-        target=target,
-        documents=documents,
-        questions=questions,
-        units=units,
-        columns=corpus.Columns(text_column),
-        seed=seed,
-        runtime=runtime,
-        loading=prompted.loading(),
-    )
+        found = corpus.vocabulary(
+            input,
+            model,
+            target=target,
+            documents=documents,
+            questions=questions,
+            units=units,
+            columns=corpus.Columns(text_column),
+            seed=seed,
+            runtime=runtime,
+            loading=prompted.loading(),
+            progress=shown,
+        )
     found.to_parquet(out)
     if page is not None:
         from piste.show.html import page_shell, words_html

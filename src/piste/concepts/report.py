@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from piste.concepts.sensitivity import KINDS, Kind
-from piste.data.storage import read_text, write_text
+from piste.data.files import write_text
+from piste.data.storage import read_text
 from piste.errors import PisteError
 from piste.target import Target
 from piste.types import Floats

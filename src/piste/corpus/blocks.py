@@ -7,12 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from piste.corpus.documents import Block, Document, RefusedDocument
-from piste.data import storage
 from piste.errors import PisteError, need
-from piste.explanation import Explanation
+
+if TYPE_CHECKING:
+    from piste.explanation import Explanation
 
 DOCUMENT_COLUMNS = (
     "document",
@@ -75,6 +76,8 @@ def make_part(
 
     Nobody could say which scores such a table has, and all parts must have the same columns.
     """
+    from piste.data import storage  # not above: a question to results reads no explanation
+
     arrow: Any = need("pyarrow", "tables", "A corpus run")
     documents = [_document(document, e) for document, e in explained]
     table = {name: [row[name] for row in documents] for name in DOCUMENT_COLUMNS}
@@ -101,6 +104,8 @@ def make_part(
 
 
 def _document(document: Document, e: Explanation) -> dict[str, Any]:
+    from piste.data import storage
+
     about = storage.describe(e)
     note = "; ".join(f"{name}: {value}" for name, value in _notes(e).items())
     value = e.output.value
@@ -159,6 +164,8 @@ def read_part(
     folder: Path, number: int, manifest: Mapping[str, Any], only: int | None = None
 ) -> list[Explanation]:
     """The explanations of one part, as they were; ``only`` that of one document if it is named."""
+    from piste.data import storage
+
     parquet: Any = need("pyarrow.parquet", "tables", "Reading a corpus run")
     name = part_name(number)
     documents = parquet.read_table(folder / "documents" / name).to_pylist()

@@ -29,8 +29,30 @@ _TRIED = 12
 
 
 class _Rows(Progress):
+    """Counts rows; within a block, by the questions that are answered.
+
+    A function that is given as the option hears of whole blocks only.
+    """
+
     title = "explaining"
     counted = "rows"
+    _whole = 0.0
+
+    def within_block(self, rows: int) -> Callable[[int, int], None]:
+        """Told the questions answered and expected of a block of so many rows."""
+
+        def follow(done: int, total: int) -> None:
+            share = 0.95 * min(done / max(total, 1), 1.0)  # the rest is solving and storing
+            self.done = max(self.done, self._whole + rows * share)
+            self.show()
+
+        return follow
+
+    def advance(self, done: float) -> None:
+        """So many rows are stored."""
+        self.done = self._whole
+        super().advance(done)
+        self._whole = self.done
 
 
 @dataclass(frozen=True)
@@ -77,35 +99,51 @@ def run(
     of :func:`piste.load`, such as prompt and labels. Answers that are paid for, those of a served
     model, are kept in ``out/answers`` unless ``cache`` names another folder.
     """
-    plan, files, rows = _planned(input, model, columns, method, how, runtime, block, loading)
+    if engine not in ("local", "ray"):
+        raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
+    with _Rows(progress) as shown:
+        shown.stage("counting rows")
+        plan, files, rows = _planned(input, model, columns, method, how, runtime, block, loading)
+        shown.stage("loading the model")
+        classifier = plan.load()
+        cached = False
+        if classifier.costly and engine == "local":
+            folder_of_answers = Path(plan.how.get("cache") or Path(out) / "answers")
+            cached = folder_of_answers.exists()
+            plan = replace(plan, how={**plan.how, "cache": folder_of_answers})
+        shown.stage("explaining")
+        manifest = plan.manifest(classifier, files)
+        with PartStore.opened(out, manifest) as folder:
+            left = [number for number in range(-(-rows // plan.block)) if number not in folder.done]
+            shown.plan(rows)
+            shown.advance(folder.counts.rows)
+            if classifier.costly and left:
+                subjects, calls = _expected(plan, classifier, files)
+                share = (rows - folder.counts.rows) / max(len(subjects), 1)
+                shown.say(classifier.expect(subjects, calls * share, cached=cached))
+            for part in _doer(engine, address, workers, shown)(plan, classifier, files, left):
+                folder.add(part)
+                shown.advance(part.rows)
+            folder.finish()
+            return folder.counts
+
+
+def _doer(engine: EngineChoice, address: str | None, workers: int | None, shown: _Rows) -> Doer:
+    """What explains the blocks."""
     if engine == "ray":
         from piste.corpus.ray_runner import RayRunner
 
-        doer: Doer = RayRunner(address, workers)
-    elif engine == "local":
-        doer = _locally
-    else:
-        raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
-    classifier = plan.load()
-    cached = False
-    if classifier.costly and engine == "local":
-        folder_of_answers = Path(plan.how.get("cache") or Path(out) / "answers")
-        cached = folder_of_answers.exists()
-        plan = replace(plan, how={**plan.how, "cache": folder_of_answers})
-    manifest = plan.manifest(classifier, files)
-    with PartStore.opened(out, manifest) as folder, _Rows(progress) as shown:
-        left = [number for number in range(-(-rows // plan.block)) if number not in folder.done]
-        shown.plan(rows)
-        shown.advance(folder.counts.rows)
-        if classifier.costly and left:
-            subjects, calls = _expected(plan, classifier, files)
-            share = (rows - folder.counts.rows) / max(len(subjects), 1)
-            shown.say(classifier.expect(subjects, calls * share, cached=cached))
-        for part in doer(plan, classifier, files, left):
-            folder.add(part)
-            shown.advance(part.rows)
-        folder.finish()
-        return folder.counts
+        return RayRunner(address, workers)
+
+    def locally(
+        plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
+    ) -> Iterator[Part]:
+        wanted = set(left)
+        for block in plan.blocks(files):
+            if block.number in wanted:
+                yield explain_block(plan, classifier, block, shown.within_block(len(block)))
+
+    return locally
 
 
 def _planned(
@@ -149,15 +187,6 @@ def _expected(
         with suppress(PisteError):  # refused when its turn comes
             subjects.append(classifier.subject(document.input, **how))
     return subjects, float(sum(expected_questions(method, subject) for subject in subjects))
-
-
-def _locally(
-    plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
-) -> Iterator[Part]:
-    wanted = set(left)
-    for block in plan.blocks(files):
-        if block.number in wanted:
-            yield explain_block(plan, classifier, block)
 
 
 def estimate(

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from piste.corpus.blocks import Part, part_name, read_part
+from piste.data.files import make_folder, write_bytes, write_text
 from piste.data.run_folder import RunKind, check_same, open_run, remove_unfinished
-from piste.data.storage import make_folder, write_bytes, write_text
 from piste.errors import PisteError
-from piste.explanation import Explanation
+
+if TYPE_CHECKING:
+    from piste.explanation import Explanation
 
 KIND = RunKind("corpus run", "manifest.json", key="piste_corpus", format=1)
 _FOLDERS = ("documents", "units", "errors")

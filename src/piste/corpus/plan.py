@@ -12,6 +12,7 @@ from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
 from piste.engine.batching import fix_batch_sizer, release_memory
+from piste.engine.progress import ProgressOption
 from piste.errors import PisteError, ServiceError
 from piste.explanation import Explanation
 from piste.methods import Method, make
@@ -96,9 +97,11 @@ class Plan:
         }
 
 
-def explain_block(plan: Plan, classifier: Classifier, block: Block) -> Part:
+def explain_block(
+    plan: Plan, classifier: Classifier, block: Block, progress: ProgressOption = False
+) -> Part:
     """A block's results."""
-    explained, failed = _explain(plan, classifier, block.documents)
+    explained, failed = _explain(plan, classifier, block.documents, progress)
     refused = sorted((*block.refused, *failed), key=lambda one: one.number)
     part = make_part(block, explained, refused, plan.columns.keep)
     del explained
@@ -110,20 +113,20 @@ Explained = list[tuple[Document, Explanation]]
 
 
 def _explain(
-    plan: Plan, classifier: Classifier, documents: Sequence[Document]
+    plan: Plan, classifier: Classifier, documents: Sequence[Document], progress: ProgressOption
 ) -> tuple[Explained, list[RefusedDocument]]:
     """All at once; if that can't be, without those that can't be read, or one after the other."""
     if not documents:
         return [], []
     try:
-        return _together(plan, classifier, documents), []
+        return _together(plan, classifier, documents, progress), []
     except ServiceError:
         raise
     except PisteError:
         good, refused = _readable(plan, classifier, documents)
     if refused and good:
         try:
-            return _together(plan, classifier, good), refused
+            return _together(plan, classifier, good, progress), refused
         except ServiceError:
             raise
         except PisteError:
@@ -139,9 +142,14 @@ def _explain(
     return explained, refused
 
 
-def _together(plan: Plan, classifier: Classifier, documents: Sequence[Document]) -> Explained:
+def _together(
+    plan: Plan,
+    classifier: Classifier,
+    documents: Sequence[Document],
+    progress: ProgressOption = False,
+) -> Explained:
     inputs = [document.input for document in documents]
-    found = explain(classifier, inputs, method=plan.method, progress=False, **plan.how)
+    found = explain(classifier, inputs, method=plan.method, progress=progress, **plan.how)
     return list(zip(documents, found, strict=True))
 
 

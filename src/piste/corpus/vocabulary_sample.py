@@ -42,15 +42,17 @@ def vocabulary(
     """One surrogate for the words of a corpus, from a sample of its documents drawn by the seed."""
     check_count("documents", documents)
     check_count("questions", questions)
-    plan = Plan(str(input), model, columns or Columns(), runtime=runtime, loading=loading or {})
-    files = plan.files()
-    rows = count_rows(files, plan.columns.wanted)
-    if rows == 0:
-        raise PisteError(f"{str(input)!r} has no rows.")
-    rng = np.random.default_rng(seed)
-    chosen = set(rng.choice(rows, min(documents, rows), replace=False).tolist())
-    classifier = plan.load()
     with _Documents(progress) as shown:
+        shown.stage("loading the model")
+        plan = Plan(str(input), model, columns or Columns(), runtime=runtime, loading=loading or {})
+        files = plan.files()
+        rows = count_rows(files, plan.columns.wanted)
+        if rows == 0:
+            raise PisteError(f"{str(input)!r} has no rows.")
+        rng = np.random.default_rng(seed)
+        chosen = set(rng.choice(rows, min(documents, rows), replace=False).tolist())
+        classifier = plan.load()
+        shown.stage("asking about documents")
         shown.plan(len(chosen))
         found = _subjects(plan, classifier, files, chosen, units, shown)
         about = {"units": units or "words", "rows": rows}

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from scipy.stats import t as student
+from typing import TYPE_CHECKING, Any
 
 from piste.corpus.sql import connected, query_rows
 from piste.errors import PisteError
-from piste.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from piste.vocabulary import Vocabulary
 
 LEAST = 5
 """A word in fewer documents says little about the corpus."""
@@ -56,7 +56,9 @@ class Word:
 @cache
 def _reach(degrees: int) -> float:
     """How many standard errors a 95 % interval reaches to either side."""
-    return float(student.ppf(0.975, degrees))
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.975))
 
 
 def words(
@@ -189,10 +191,12 @@ class Change:
     @property
     def chance(self) -> float:
         """How often a difference as large comes about by chance."""
+        from scipy.special import stdtr
+
         if self.error == 0:
             return 1.0
         fewest = min(self.before.degrees, self.after.degrees)
-        return 2 * float(student.sf(abs(self.difference) / self.error, fewest))
+        return 2 * float(stdtr(fewest, -abs(self.difference) / self.error))
 
 
 def diff(
@@ -227,6 +231,8 @@ def _known(path: str | Path, score: str | None, least: int) -> dict[tuple[str, s
     if Path(path).is_dir():
         found = words(path, score=score, least=least)
     else:
+        from piste.vocabulary import Vocabulary
+
         found = from_vocabulary(Vocabulary.read(path), least)
     return {(one.word, one.target): one for one in found}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from piste.data.storage import make_folder, write_text
+from piste.data.files import make_folder, write_text
 from piste.errors import PisteError, shorten
 
 

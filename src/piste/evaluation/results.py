@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from piste.data import storage
-from piste.data.storage import number, numbers, write_text
+from piste.data import files, storage
+from piste.data.files import write_text
+from piste.data.storage import number, numbers
 from piste.errors import PisteError, need
 from piste.evaluation.metrics import Figure, read_figure
 from piste.types import Ints
@@ -251,7 +252,7 @@ def to_csv(
     writer = csv.DictWriter(buffer, list(listed[0]) if listed else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(listed)
-    storage.write_text(path, buffer.getvalue())
+    files.write_text(path, buffer.getvalue())
 
 
 def to_parquet(
@@ -269,7 +270,7 @@ def to_parquet(
         schema = pyarrow.schema(kinds.items())
     buffer = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_pylist(rows(results), schema=schema), buffer)
-    storage.write_bytes(path, buffer.getvalue())
+    files.write_bytes(path, buffer.getvalue())
 
 
 def class_f1(

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from piste.errors import PisteError, need, shorten
-from piste.methods.base import Method, Solution, Task
-from piste.methods.slalom import SlalomMethod
-from piste.registry import Registry
+from piste.registry import Registry, lazy_names
+
+if TYPE_CHECKING:
+    from piste.methods.base import Method, Solution, Task
+    from piste.methods.slalom import SlalomMethod
+else:  # a list of methods needs none of them
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "piste.methods.base": ["Method", "Solution", "Task"],
+            "piste.methods.slalom": ["SlalomMethod"],
+        },
+    )
 
 METHODS: Registry[type[Any]] = Registry(
     "method",
@@ -51,7 +61,7 @@ METHODS: Registry[type[Any]] = Registry(
 ALIASES = {"leave_one_out": "occlusion"}
 """Other names of methods, as peers call them."""
 
-MethodChoice: TypeAlias = str | Method | type[Method]
+MethodChoice: TypeAlias = "str | Method | type[Method]"
 """A name of :data:`METHODS` or :data:`ALIASES`, a method with options, or a class of methods."""
 
 __all__ = [
@@ -78,6 +88,8 @@ def make(method: Any, options: Mapping[str, Any]) -> Method:
     >>> make("leave_one_out", {}).name
     'occlusion'
     """
+    from piste.methods.base import Method
+
     kind: Any = type(method) if isinstance(method, Method) else _class(method)
     known = [field.name for field in fields(kind)]
     chosen = {name: value for name, value in options.items() if name in known}
@@ -100,6 +112,8 @@ def options_of(method: str | type[Method]) -> list[str]:
 
 
 def _class(method: object) -> Any:
+    from piste.methods.base import Method
+
     if isinstance(method, type) and issubclass(method, Method):
         return method
     if isinstance(method, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -42,14 +42,16 @@ def create_app(
     limits: Limits | None = None,
     runtime: str = "torch",
     loading: Mapping[str, Any] = MappingProxyType({}),
+    tell: Callable[[str], None] = lambda stage: None,
 ) -> FastAPI:
     """The application with its models loaded; it answers only to these hosts.
 
+    ``tell`` is called with what is being done, as "loading piste:reviews".
     ``loading`` holds further options of :func:`piste.load`, such as prompt and labels.
     """
     limits = limits or Limits()
     browsed = open_results(results)  # refused before models are loaded, which takes longer
-    host = ModelHost.load(models, limits, runtime, loading)
+    host = ModelHost.load(models, limits, runtime, loading, tell)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -65,7 +67,7 @@ def create_app(
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    app.state.stop = host.jobs.stop
+    app.state.stop, app.state.close = host.jobs.stop, host.jobs.close
     _handle_problems(app)
     shown = add_results(app, browsed)
     _add_pages(app, host, shown)

@@ -41,6 +41,10 @@ class Job(Generic[Result]):
     stage: str = "waiting"
     done: int = 0
     total: int = 0
+    step: int = 0
+    steps: int = 1
+    share: float = 0.0
+    """How much of the work is done: it only grows."""
     problem: str | None = None
     result: Result | None = None
     classifier: Classifier | None = None
@@ -53,16 +57,20 @@ class Job(Generic[Result]):
         with self.lock:
             self.state, self.begun = "working", time.monotonic()
 
-    def begin(self, stage: str) -> None:
-        """The next stage of the work."""
+    def begin(self, stage: str, step: int = 0, steps: int = 1) -> None:
+        """The next stage of the work, and which of how many steps it is."""
         with self.lock:
             self.stage, self.done, self.total = stage, 0, 0
+            self.step, self.steps = step, steps
+            self.share = max(self.share, step / steps)
         self.check_active()
 
     def progress(self, done: int, total: int) -> None:
         """Called after every batch; the place where work is stopped."""
         with self.lock:
             self.done, self.total = done, total
+            part = min(done / total, 1.0) if total else 0.0
+            self.share = max(self.share, (self.step + part) / self.steps)
         self.check_active()
 
     def end(self, state: State, problem: str | None = None, result: Result | None = None) -> None:
@@ -154,7 +162,7 @@ class Jobs(Generic[Result]):
         with job.lock:
             return schemas.Job(
                 id=job.id, state=job.state, stage=job.stage, done=job.done, total=job.total,
-                ahead=ahead, problem=job.problem,
+                share=job.share, ahead=ahead, problem=job.problem,
             )  # fmt: skip
 
     def stop(self) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,8 +17,10 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from piste.engine.progress import Progress
 from piste.errors import PisteError, need
 from piste.serve.request_limits import Limits
+from piste.serve.security import Message, Receive, Scope, SecurityMiddleware, Send, answer
 
 CONNECTIONS = 400
 """Beyond these, requests are answered 503; beyond twice as many, connections are closed."""
@@ -60,6 +65,92 @@ class TimeoutProtocol(H11Protocol):
             self._timer = None
 
 
+_LOADING = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="1">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Piste</title>
+<link rel="icon" href="data:,">
+</head>
+<body style="font: 16px/1.55 system-ui, sans-serif; max-width: 40rem; margin: 4rem auto">
+<p role="status"><b>Piste</b> is {stage} … This page opens by itself.</p>
+</body>
+</html>
+"""
+_LOOK = 0.05
+"""Seconds between two looks at whether models are loaded."""
+
+
+class LoadingApp:
+    """The app from the first second on. While models load, the page says so, and others wait.
+
+    ``make`` makes the app in a thread of its own; it is given a function to tell its stages to.
+    """
+
+    def __init__(self, make: Callable[[Callable[[str], None]], Any], **checks: Any) -> None:
+        self._make = make
+        self._app: Any = None
+        self._stage = "starting"
+        self._secured = SecurityMiddleware(self._answer, **checks)
+        self._stopped = False
+        self.problem: BaseException | None = None
+        """Why the app could not be made."""
+        self.on_problem: Callable[[], None] = lambda: None
+        self.state = self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await (self._app or self._secured)(scope, receive, send)
+
+    def stop(self) -> None:
+        """End what is under way."""
+        self._stopped = True
+        if self._app is not None:
+            self._app.state.stop()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        threading.Thread(target=self._load, name="piste-loading", daemon=True).start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        if self._app is not None:
+            await asyncio.to_thread(self._app.state.close)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _load(self) -> None:
+        try:
+            with Progress() as shown:
+
+                def tell(stage: str) -> None:
+                    self._stage = stage
+                    shown.stage(stage)
+
+                self._app = self._make(tell)
+        except BaseException as problem:  # raised again where the server was started
+            self.problem = problem
+            self.on_problem()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/":
+            page = _LOADING.format(stage=escape(self._stage)).encode()
+            kind = [(b"content-type", b"text/html; charset=utf-8")]
+            start: Message = {"type": "http.response.start", "status": 200, "headers": kind}
+            await send(start)
+            await send({"type": "http.response.body", "body": page})
+            return
+        while self._app is None and self.problem is None and not self._stopped:
+            await asyncio.sleep(_LOOK)
+        if self._app is None:
+            await answer(send, 503, "The models could not be loaded: see the server's log.")
+        else:
+            await self._app(scope, receive, send)
+
+
 class Server(uvicorn.Server):
     """A server that stops its app first: streams of events end by themselves then."""
 
@@ -79,6 +170,10 @@ class Server(uvicorn.Server):
             )
         )
         self._stop = app.state.stop
+
+    def end(self) -> None:
+        """Stop serving."""
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stop()
@@ -102,32 +197,43 @@ def serve(
     runtime: str = "torch",
     loading: Mapping[str, Any] = MappingProxyType({}),
     ready: Callable[[str], None] = lambda address: None,
+    prepare: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve the page until it is stopped; ``ready`` is told the address.
 
+    Models load in the background, after a call of ``prepare``; until then the page says so.
     Elsewhere than on this machine alone only with a ``token``; ``names`` are further names by
     which clients reach the machine; ``loading`` holds options of :func:`piste.load`, such as
     prompt and labels.
     """
-    for library in ("uvicorn", "fastapi"):
-        need(library, "serve", "`piste serve`")
-    from piste.serve.app import create_app
-    from piste.serve.launcher import Server
-
+    if find_spec("fastapi") is None:  # imported later
+        need("fastapi", "serve", "`piste serve`")
     check_place(host, token)
     if not 0 <= port <= 65535:
         raise PisteError(f"--port: expected a number from 0 (any free port) to 65535, got {port}.")
     hosts = (*LOOPBACK, f"[{host}]" if ":" in host else host, *names)
+    checks: Any = {"limits": limits or Limits(), "hosts": hosts, "token": token}
+
+    def make(tell: Callable[[str], None]) -> Any:
+        tell("importing torch and transformers")
+        prepare()
+        from piste.serve.app import create_app
+
+        return create_app(
+            models, results=results, runtime=runtime, loading=loading, tell=tell, **checks
+        )
+
     listening = _listen(host, port)
     try:
-        app = create_app(
-            models, results=results, hosts=hosts, token=token, limits=limits, runtime=runtime,
-            loading=loading,
-        )  # fmt: skip
         place = f"[{host}]" if ":" in host else host
         end = "/" if token is None else f"/?token={token}"
         ready(f"http://{place}:{listening.getsockname()[1]}{end}")
-        Server(app).run(sockets=[listening])
+        app = LoadingApp(make, **checks)
+        server = Server(app)
+        app.on_problem = server.end
+        server.run(sockets=[listening])
+        if app.problem is not None:
+            raise app.problem
     finally:
         listening.close()
 

@@ -91,6 +91,7 @@ class ModelHost:
         limits: Limits,
         runtime: Any = "torch",
         loading: Mapping[str, Any] = MappingProxyType({}),
+        tell: Callable[[str], None] = lambda stage: None,
     ) -> ModelHost:
         """Load models by name, folder or hub id; clients see no more of a folder than its name.
 
@@ -103,6 +104,7 @@ class ModelHost:
                 classifier.name = shown = _public_name(model.name)
             else:
                 shown = _public_name(str(model))
+                tell(f"loading {shown}")
                 classifier = load(model, name=shown, runtime=runtime, **loading)
             if shown in found:
                 raise PisteError(f"Two models are called {shown!r}: rename one of the folders.")

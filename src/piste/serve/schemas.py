@@ -153,7 +153,9 @@ class Job(BaseModel):
     done: int
     """Questions answered in this stage."""
     total: int
-    """Questions planned so far in this stage."""
+    """Questions expected in this stage."""
+    share: float = 0.0
+    """How much of the work is done, 0 to 1: it only grows."""
     ahead: int
     """How many are before it in the queue."""
     problem: str | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from piste.data import storage
+from piste.data import files
 from piste.errors import PisteError, need
 from piste.slalom.link import Saturation
 from piste.slalom.surrogate import Background, Slalom
@@ -132,7 +132,7 @@ class Vocabulary:
         table = table.replace_schema_metadata({_META: json.dumps(self._meta(), default=str)})
         sink = arrow.BufferOutputStream()
         parquet.write_table(table, sink, compression="zstd")
-        storage.write_bytes(path, sink.getvalue().to_pybytes())
+        files.write_bytes(path, sink.getvalue().to_pybytes())
 
     def _meta(self) -> dict[str, Any]:
         link, background = self.slalom.link, self.slalom.background

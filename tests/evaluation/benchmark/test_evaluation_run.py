@@ -423,4 +423,4 @@ def test_the_bar_counts_examples(classifier, examples, monkeypatch) -> None:
     run(classifier, examples, examples=3, methods=["occlusion"], progress=False)
     assert screen.getvalue() == ""
     run(classifier, examples, examples=3, methods=["occlusion"], progress=True)
-    assert "3/3" in Text.from_ansi(screen.getvalue()).plain
+    assert "3 of 3" in Text.from_ansi(screen.getvalue()).plain

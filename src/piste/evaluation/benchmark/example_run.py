@@ -10,7 +10,7 @@ from pathlib import Path
 
 from piste.classifiers import Classifier
 from piste.data.examples import Example
-from piste.data.storage import make_folder
+from piste.data.files import make_folder
 from piste.engine import AnswerCache
 from piste.errors import PisteError, ServiceError
 from piste.evaluation.benchmark.explainers import Entry, Explainer

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from piste.data.files import write_text
 from piste.data.run_folder import RunKind, check_same, open_run, remove_unfinished
-from piste.data.storage import write_text
 from piste.errors import PisteError
 from piste.evaluation.metrics import Figure, read_figure
 from piste.evaluation.results import FORMAT, Results, Row

@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from piste.data import storage
+from piste.data import files
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, wording
@@ -184,7 +184,7 @@ def save(figure: Figure, path: str | Path) -> None:
     # Without a date, the same explanation gives the same file.
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(buffer, format=kind, dpi=160, metadata=dates.get(kind))
-    storage.write_bytes(Path(path), buffer.getvalue())
+    files.write_bytes(Path(path), buffer.getvalue())
 
 
 def saved(draw: Callable[[], Figure], path: str | Path | None) -> Figure:

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from piste.data import storage
+from piste.data import files
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def document(view: View, path: str | Path | None = None) -> str:
 </html>
 """
     if path is not None:
-        storage.write_text(path, page)
+        files.write_text(path, page)
     return page
 
 

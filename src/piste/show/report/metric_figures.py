@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from piste.data.storage import make_folder
+from piste.data.files import make_folder
 from piste.evaluation.bootstrap import summary
 from piste.evaluation.metrics.base import Average
 from piste.evaluation.metrics.removal import GRID

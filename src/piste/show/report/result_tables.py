@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from piste.data import storage
+from piste.data import files, storage
 from piste.evaluation.bootstrap import differences, summary
 from piste.evaluation.results import Difference, Results
 from piste.show import labels
@@ -221,7 +221,7 @@ def to_markdown(results: Results, path: str | Path | None = None) -> str:
             lines += ["", f"## {title}", "", *listed]
     text = "\n".join([*lines, ""])
     if path is not None:
-        storage.write_text(path, text)
+        files.write_text(path, text)
     return text
 
 

@@ -203,7 +203,7 @@
   }
   function follow(news) {
     const bar = working.querySelector("progress");
-    if (news.total) { bar.max = news.total; bar.value = news.done; } else bar.removeAttribute("value");
+    if (news.share) bar.value = news.share; else bar.removeAttribute("value");
     const ahead = news.ahead ? `, ${news.ahead} before it` : "";
     const counted = news.total ? `: ${news.done} of ${news.total} questions` : "";
     working.querySelector("[role=status]").textContent =
