@@ -8,7 +8,8 @@ from typing import Any
 from piste.classifier import Classifier
 from piste.classifiers.image.function import PixelFunction
 from piste.classifiers.loading import Loading
-from piste.classifiers.text.function import OutputReader, TextFunction, TokenFunction
+from piste.classifiers.outputs import OutputReader
+from piste.classifiers.text.function import TextFunction, TokenFunction
 from piste.errors import PisteError, shorten
 
 

@@ -39,6 +39,7 @@ class LoadOptions(TypedDict, total=False):
     pinned: Sequence[str]
     free: Sequence[str]
     content_free: str | None
+    hypothesis: str | None
     model: str | None
     max_requests: int | None
     max_tokens: int | None
@@ -66,6 +67,7 @@ class Loading:
     pinned: Sequence[str] = ()
     free: Sequence[str] = ()
     content_free: str | None = None
+    hypothesis: str | None = None
     model: str | None = None
     max_requests: int | None = None
     max_tokens: int | None = None
@@ -154,6 +156,9 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
     they usually are not ("system", "examples"); ``content_free`` is a text without content whose
     answer is subtracted. Without labels it is a model that answers freely: see
     :func:`piste.explain`.
+
+    A model of entailment (NLI) with candidate ``labels`` and a ``hypothesis``, "This example is
+    {}.", is a zero-shot classifier, and so is a zero-shot pipeline with ``labels``.
 
     The URL of an OpenAI-compatible server, with a ``prompt`` and ``labels``, is a language model
     that chooses a label; ``model`` is its name there. No more than ``max_requests`` requests and
