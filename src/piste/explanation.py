@@ -73,14 +73,48 @@ class Fidelity:
     """R² on questions of 2 to 6 units."""
     many: float = float("nan")
     """R² on questions of more than 6 units."""
+    spread: float = float("nan")
+    """Standard deviation of all answers of the model; 0 if they are equal."""
+    negligible: float = 0.0
+    """An error that makes no difference on the target's scale: 0.1 of log-odds."""
 
     @property
     def words(self) -> str:
-        """The verdict for a reader."""
+        """The verdict for a reader, by the lower end of R² and the size of the error.
+
+        "very good", "good", "fair", "poor" or "unusable"; "uncertain" where R² is good and its
+        interval reaches below 0.5; "close" where R² is low because the answers hardly differ;
+        "constant" where they do not differ at all.
+        """
+        if self.spread == 0:
+            return "constant"
         if not np.isfinite(self.r2):
             return "not measured"
-        bounds = ((0.9, "very good"), (0.75, "good"), (0.5, "fair"), (0.0, "poor"))
-        return next((word for least, word in bounds if self.r2 >= least), "unusable")
+        low = self.r2_range[0] if np.isfinite(self.r2_range[0]) else self.r2
+        if low < 0.75 and self.mse <= self.negligible**2:
+            return "close"
+        if low < 0.5 and self.r2 >= 0.75:
+            return "uncertain"
+        return graded(min(low, self.r2))
+
+
+GRADES = ((0.9, "very good"), (0.75, "good"), (0.5, "fair"), (0.0, "poor"))
+"""Verdicts with the least R² they need; below all is "unusable"."""
+
+
+def graded(r2: float) -> str:
+    """An R² in words.
+
+    >>> graded(0.8), graded(-1.0)
+    ('good', 'unusable')
+    """
+    return next((word for least, word in GRADES if r2 >= least), "unusable")
+
+
+DOUBTFUL = ("uncertain", "poor", "unusable", "not measured")
+"""Verdicts after which more questions should be asked, or others."""
+_BUDGETS = (200, 500, 1000, 2000, 5000)
+"""Numbers of questions that are offered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +200,21 @@ class Explanation:
                 f"one is of {self.target.name}."
             )
         return VIEWS["explanation_of_span"](self, span)
+
+    @property
+    def more_samples(self) -> int | None:
+        """How many questions to ask next, where these were too few to trust the scores.
+
+        None where the verdict is good enough, and where more would hardly help: after 20 questions
+        for every unit, or of a method that has no such number.
+        """
+        known = self.settings.get("samples", "")
+        has_samples = known == "auto" or not isinstance(known, str)
+        if self.fidelity.words not in DOUBTFUL or not has_samples:
+            return None
+        if self.calls >= max(20 * len(self.units), 1000):
+            return None
+        return next((count for count in _BUDGETS if count >= 2 * self.calls), None)
 
     @property
     def mixing(self) -> Mixing | None:
@@ -262,9 +311,12 @@ class Explanation:
     def __repr__(self) -> str:
         scores = self.score()
         top = [self.units[unit].text for unit in np.argsort(-np.abs(scores))[:5]]
+        verdict, more = self.fidelity.words, self.more_samples
+        doubt = f" ({verdict}{f': ask more with samples={more}' if more else ''})"
         return (
             f"<Explanation of {self.target.name} by {self.method}: {len(self.units)} units, "
-            f"strongest {', '.join(top)}; R² {self.fidelity.r2:.2f}, {self.calls} calls>"
+            f"strongest {', '.join(top)}; R² {self.fidelity.r2:.2f}"
+            f"{doubt if verdict in (*DOUBTFUL, 'constant') else ''}, {self.calls} calls>"
         )
 
 

@@ -44,8 +44,9 @@ from piste.subject import (
     UnitChoice,
     levels_of,
 )
-from piste.target import TargetChoice
+from piste.target import TargetChoice, negligible_error
 from piste.threads import threads_for
+from piste.types import Floats
 from piste.validation import check_seed
 
 Plan: TypeAlias = list[Sequence1D]
@@ -393,7 +394,8 @@ class _Run:
         task, start = self.tasks[number], time.perf_counter()
         solution = self.method.solve(task)
         rows = [task.logits, task.whole[None]] if len(task.logits) else [task.whole[None]]
-        record = self.classifier.record(task.subject, task.sequences, np.concatenate(rows))
+        answers = np.concatenate(rows)
+        record = self.classifier.record(task.subject, task.sequences, answers)
         if record is not None:
             record = replace(record, method=self.method.name, options=_options(self.method))
         task.clear()
@@ -414,7 +416,11 @@ class _Run:
             errors=solution.errors,
             target=task.target,
             output=output,
-            fidelity=solution.fidelity,
+            fidelity=replace(
+                solution.fidelity,
+                spread=_spread(task.target(answers)),
+                negligible=negligible_error(task.target),
+            ),
             calls=calls + task.passes,
             cost=cost + task.passes,
             seconds=self.seconds[number] + time.perf_counter() - start,
@@ -425,6 +431,14 @@ class _Run:
             ranking=solution.ranking,
             answer=record,
         )
+
+
+def _spread(numbers: Floats) -> float:
+    """Standard deviation of all answers; 0 where they differ by no more than rounding."""
+    if len(numbers) < 2:
+        return float("nan")
+    size = max(1.0, float(np.abs(numbers).max()))
+    return float(numbers.std(axis=0).max()) if np.ptp(numbers, axis=0).max() > 1e-6 * size else 0.0
 
 
 @cache

@@ -46,11 +46,13 @@ class Pipeline:
     def load(self, source: Any, how: Loading) -> Classifier:
         task = str(getattr(source, "task", ""))
         check_task(task)
-        own = source.tokenizer or getattr(source, "image_processor", None)
-        made = _from_memory(source.model, how.reader or own, how.device, _options(how))
+        reader = how.reader or source.tokenizer or getattr(source, "image_processor", None)
+        made = _from_memory(source.model, reader, how.device, _options(how))
         if task != "zero-shot-classification":
             return _relabelled(made, how)
-        return _zero_shot(made, how, dict(getattr(source, "_preprocess_params", {})))
+        parts = ("_preprocess_params", "_postprocess_params")
+        own = {name: one for part in parts for name, one in getattr(source, part, {}).items()}
+        return _zero_shot(made, how, own)
 
 
 class ModelInMemory:
@@ -83,7 +85,8 @@ def _zero_shot(made: Classifier, how: Loading, own: Mapping[str, Any]) -> Classi
             "reads images."
         )
     hypothesis = how.hypothesis or own.get("hypothesis_template") or HYPOTHESIS
-    return ZeroShotClassifier(made, labels, hypothesis, multi_label=how.kind == "labels")
+    several = own.get("multi_label", False) if how.kind is None else how.kind == "labels"
+    return ZeroShotClassifier(made, labels, hypothesis, multi_label=several)
 
 
 def _relabelled(classifier: TextClassifier | ImageClassifier, how: Loading) -> Classifier:
@@ -119,7 +122,11 @@ def _from_name(
         auto, reads_images = _auto_class(place, source)
         with torch.random.fork_rng(devices=[]):  # a head that is missing is drawn at random
             model, report = auto.from_pretrained(
-                place, use_safetensors=True, output_loading_info=True, dtype=dtype
+                place,
+                use_safetensors=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are in the report, and refused there
+                dtype=dtype,
             )
         check_loaded(report, source)
         reader = reader or _reader(place, reads_images)

@@ -126,7 +126,10 @@ def check_loaded(report: dict[str, Any], source: str) -> None:
     """Refuse a model some of whose weights are not in its files: they are drawn at random."""
     missing = sorted(report.get("missing_keys", ()))
     mismatched = sorted(str(one[0]) for one in report.get("mismatched_keys", ()))
-    for names, problem in ((missing, "no trained weights"), (mismatched, "weights of another size")):
+    for names, problem in (
+        (missing, "no trained weights"),
+        (mismatched, "weights of another size"),
+    ):
         if names:
             more = " …" if len(names) > 4 else ""
             raise PisteError(

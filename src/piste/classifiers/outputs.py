@@ -99,8 +99,10 @@ class OutputReader:
     def is_clear(self, answers: Floats) -> bool:
         """Whether these answers settle what all are, without a look at more of them."""
         guess = self.reading or guess_reading(answers)
-        return self._is_stated or guess == "logits" or not (
-            _are_hard(answers) or answers.shape[1] == 1 or not _sum_to_one(answers)
+        return (
+            self._is_stated
+            or guess == "logits"
+            or not (_are_hard(answers) or answers.shape[1] == 1 or not _sum_to_one(answers))
         )
 
     def check_same(self, first: Floats, more: Floats) -> None:
@@ -125,7 +127,7 @@ class OutputReader:
             self.exclusive = _sum_to_one(answers) if inside else columns > 1
         if not self._has_kind:
             # One column of scores may be log-odds or any other number: no probability is claimed.
-            number = columns == 1 and self.reading == "logits" or self.reading == "hard labels"
+            number = (columns == 1 and self.reading == "logits") or self.reading == "hard labels"
             self.kind = "regression" if number else "classes" if self.exclusive else "labels"
         self.is_settled = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -230,6 +231,26 @@ def read_samples(samples: str | None) -> Any:
     if not (samples.isascii() and samples.isdigit()):
         raise PisteError(f"--samples: expected a whole number or auto, got {samples!r}.")
     return int(samples)
+
+
+def offer(samples: int | None) -> None:
+    """Print the same command with more questions, where an explanation should have more."""
+    if samples is not None:
+        command = with_samples(sys.argv[1:], samples)
+        out.print(f"Next: {shlex.join(['piste', *command])}", markup=False, soft_wrap=True)
+
+
+def with_samples(arguments: Sequence[str], samples: int) -> list[str]:
+    """Arguments of a command with another number of questions.
+
+    >>> with_samples(["explain", "Bad.", "--samples", "50"], 200)
+    ['explain', 'Bad.', '--samples', '200']
+    """
+    kept: list[str] = []
+    for before, one in zip(["", *arguments], arguments, strict=False):
+        if before != "--samples" and not one.startswith("--samples"):
+            kept.append(one)
+    return [*kept, "--samples", str(samples)]
 
 
 def written(path: Path | None, write: Callable[[Path], object]) -> None:

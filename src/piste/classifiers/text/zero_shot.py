@@ -149,5 +149,3 @@ def _outputs(model: TextClassifier) -> tuple[int, int]:
     others = [k for k in range(len(names)) if k != entails[0]]
     contradicts = [k for k in others if names[k].startswith(("contra", "not"))]
     return entails[0], (contradicts or [others[0] if entails[0] != 0 else others[-1]])[0]
-
-
