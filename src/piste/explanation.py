@@ -21,6 +21,7 @@ from piste.views import VIEWS
 
 if TYPE_CHECKING:
     import pandas
+    import shap
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
@@ -278,6 +279,14 @@ class Explanation:
     def to_parquet(self, path: str | Path) -> None:
         """One row per unit; the rest of the result in the file's metadata."""
         VIEWS["explanation_parquet"](self, path)
+
+    def to_shap(self, score: str | None = None) -> shap.Explanation:
+        """The scores as a ``shap.Explanation``, so that shap's plots work on them.
+
+        ``score`` is by default the one whose numbers add up to the answer: "shapley" where there
+        is one, else the score that ranks.
+        """
+        return VIEWS["explanation_shap"](self, score)
 
     @staticmethod
     def from_frame(frame: pandas.DataFrame) -> Explanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -43,6 +43,7 @@ from piste.subject import (
     Subject,
     UnitChoice,
     levels_of,
+    listed_inputs,
 )
 from piste.target import TargetChoice, negligible_error
 from piste.threads import threads_for
@@ -81,7 +82,7 @@ def explain(
 @overload
 def explain(
     classifier: Any,
-    input: list[Any],
+    input: Iterable[Any],
     *,
     method: MethodChoice = ...,
     target: TargetChoice = ...,
@@ -100,7 +101,7 @@ def explain(
 
 def explain(
     classifier: Any,
-    input: RawInput | list[Any],
+    input: RawInput | Iterable[Any],
     *,
     method: MethodChoice = "slalom",
     target: TargetChoice = None,
@@ -115,7 +116,10 @@ def explain(
     against: str | None = None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
-    """Explain the classifier's decision on a text, a pair of texts, an image, or a list of them.
+    """Explain the classifier's decision on a text, a pair of texts, an image, or several of them.
+
+    Several are a list, a Series, a column of a data set, an array of texts or a generator, and
+    give a list of explanations.
 
     An image is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
     numbers in 0 … 1. ``method`` is a name (see ``piste methods``), or a method of yours.
@@ -155,8 +159,8 @@ def explain(
         options["samples"] = samples
     check_seed(seed)
     chosen = make(method, options)
-    several = isinstance(input, list)
-    inputs: list[Any] = input if isinstance(input, list) else [input]
+    given = listed_inputs(input)
+    several, inputs = given is not None, [input] if given is None else given
     levels = levels_of(units)
     loaded.check_choices(units, long, removal)
     how = {"long": long, "removal": removal}

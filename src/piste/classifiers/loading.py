@@ -121,9 +121,11 @@ CLASSIFIERS: Registry[type[Loader]] = Registry(
     {
         "served": "piste.classifiers.served.classifier:Server",
         "language_model": "piste.classifiers.prompted.language_models:LanguageModelSource",
+        "onnx": "piste.classifiers.onnx_model:OnnxSource",
         "named_model": "piste.classifiers.hugging_face:NamedModel",
         "pipeline": "piste.classifiers.hugging_face:Pipeline",
         "model": "piste.classifiers.hugging_face:ModelInMemory",
+        "estimator": "piste.classifiers.functions:Estimator",
         "function": "piste.classifiers.functions:Function",
     },
 )
@@ -135,6 +137,9 @@ def load(source: Any, tokenizer: Any = None, **options: Unpack[LoadOptions]) -> 
 
     A folder's or hub's config tells whether the model reads texts or images. A model comes with
     its tokenizer, or as ``load(model, processor)`` with its image processor.
+
+    An estimator of texts, such as a scikit-learn pipeline or a SetFit model, is asked by its
+    ``predict_proba``, ``decision_function`` or, of a regression, ``predict``.
 
     A function without a tokenizer gets a list of texts; with one it gets token ids and attention
     mask. With ``inputs="pixels"`` it gets images: bytes, rows × height × width × 3, in the size

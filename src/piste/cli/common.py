@@ -86,6 +86,13 @@ class PromptOptions:
             'with wordings, as {"positive": ["good", "great"], "negative": ["bad"]}.'
         ),
     ] = None
+    hypothesis: Annotated[
+        str | None,
+        typer.Option(
+            help="For a model of entailment with --labels: the statement that is judged, as "
+            "'This text is about {}.'."
+        ),
+    ] = None
     served_model: Annotated[
         str | None, typer.Option(help="The model's name on the server that --model names.")
     ] = None
@@ -107,6 +114,7 @@ class PromptOptions:
         given = {
             "prompt": None if self.prompt is None else read_prompt(self.prompt),
             "labels": None if self.labels is None else read_label_option(self.labels),
+            "hypothesis": self.hypothesis,
             "model": self.served_model,
             "max_requests": self.max_requests,
             "max_tokens": self.max_tokens,

@@ -234,10 +234,9 @@ def input_warnings(e: Explanation) -> Iterator[str]:
     notes = input_notes(e)
     if e.classifier.get("note"):
         yield str(e.classifier["note"])
-    unread = notes.get("unknown_units")
-    if isinstance(unread, int):
-        count = len(e.units)
-        known = f"none of the {count}" if unread == count else f"not {unread} of the {count}"
+    unread, units = notes.get("unknown_units"), len(e.units)
+    if unread:
+        known = f"none of the {units}" if unread == units else f"not {unread} of the {units}"
         yield (
             f"The tokenizer knows {known} {part(e)}s: the model reads each of these as the same "
             "unknown token."

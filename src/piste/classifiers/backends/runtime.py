@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import torch
 
-from piste.errors import PisteError
+from piste.errors import PisteError, install_command
 from piste.types import Ints
 
 Inputs: TypeAlias = Mapping[str, Ints]
@@ -69,8 +69,8 @@ def start(name: str, model: Any, example: Inputs) -> Runtime:
     except ImportError as problem:
         extra = name.split("-")[0]
         raise PisteError(
-            f"runtime={name!r} needs a package that is not installed ({problem.name}): "
-            f"pip install 'piste[{extra}]', or use runtime='torch'."
+            f"runtime={name!r} needs a package that is not installed ({problem.name}): run "
+            f"`{install_command(extra)}`, or use runtime='torch'."
         ) from problem
     except Exception as problem:  # converters fail in as many ways as there are models
         first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
