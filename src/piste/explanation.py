@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -325,8 +325,17 @@ class Explanation:
         return (
             f"<Explanation of {self.target.name} by {self.method}: {len(self.units)} units, "
             f"strongest {', '.join(top)}; R² {self.fidelity.r2:.2f}"
-            f"{doubt if verdict in (*DOUBTFUL, 'constant') else ''}, {self.calls} calls>"
+            f"{doubt if verdict in (*DOUBTFUL, 'constant') else ''}, {self.calls} calls"
+            f"{''.join(f'; {note}' for note in self._notes())}>"
         )
+
+    def _notes(self) -> Iterator[str]:
+        """What was read in another way than the reader may think."""
+        if "note" in self.classifier:
+            yield str(self.classifier["note"]).rstrip(".")
+        given = self.settings.get("input")
+        if isinstance(given, Mapping) and given.get("unknown_units"):
+            yield f"{given['unknown_units']} units unknown to the tokenizer"
 
 
 def _frozen(array: ArrayLike) -> Floats:

@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptro
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
+from transformers import pipeline
 
 import piste
 from piste import PisteError
@@ -124,6 +125,15 @@ def test_what_is_like_a_setfit_model_is_asked_for_probabilities() -> None:
 
 
 # -- models ----------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_of_text_classification(bert: Any) -> None:
+    made = pipeline("text-classification", model=bert.model, tokenizer=bert.tokenizer, top_k=None)
+    with torch.random.fork_rng():  # its data loader draws a number
+        expected = {one["label"]: one["score"] for one in made(TEXT)}
+    e = piste.explain(made, TEXT, samples=40)
+    found = dict(zip(e.output.labels, e.output.probabilities or (), strict=True))
+    assert found == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

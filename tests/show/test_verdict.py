@@ -129,6 +129,7 @@ def test_what_the_tokenizer_cannot_read_is_said(bert: Any, text: str, words: str
     e = piste.explain(bert, text, samples=40)
     assert words in flat(printed(e))
     assert words in explanation_html.to_html(e)
+    assert "units unknown to the tokenizer>" in repr(e)
     assert f'"unknown_units": {e.settings["input"]["unknown_units"]}' in e.to_json()
 
 
@@ -143,3 +144,4 @@ def test_the_note_of_a_function_is_on_every_medium() -> None:
     assert words in flat(printed(e))
     assert words in flat(explanation_html.to_html(e))
     assert words in e.to_json()
+    assert words in repr(e)

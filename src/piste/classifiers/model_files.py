@@ -142,11 +142,12 @@ def check_loaded(report: dict[str, Any], source: str) -> None:
 def check_vocabulary(tokenizer: Any, name: str) -> None:
     """Refuse a tokenizer that knows only special tokens: every word would be the same to it."""
     special = getattr(tokenizer, "all_special_ids", None)
-    if special is None or not hasattr(tokenizer, "__len__"):
+    count = getattr(tokenizer, "__len__", None)  # of a wrapper too, which len() does not find
+    if special is None or count is None:
         return
-    if len(tokenizer) - len(set(special)) <= _SPARE:
+    if count() - len(set(special)) <= _SPARE:
         raise PisteError(
-            f"The tokenizer of {name!r} knows no words, only {len(tokenizer)} special tokens: its "
+            f"The tokenizer of {name!r} knows no words, only {count()} special tokens: its "
             "files are missing from the folder, so save them there with "
             "tokenizer.save_pretrained, or give the tokenizer to piste.load."
         )

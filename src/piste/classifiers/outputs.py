@@ -95,6 +95,9 @@ class OutputReader:
         self._is_stated, self._has_kind = outputs is not None, kind is not None
         self._only_hard = True
         """Whether all answers so far were 0 or 1."""
+        self._has_answers = False
+        if outputs == "logits" and self.labels:
+            self._settle_kind(exclusive=len(self.labels) > 1)  # nothing is left to find out
 
     def is_clear(self, answers: Floats) -> bool:
         """Whether these answers settle what all are, without a look at more of them."""
@@ -122,12 +125,16 @@ class OutputReader:
                 return
             if self.reading == "hard labels" and self._has_kind and self.kind != "regression":
                 self.reading = "probabilities"  # the user says that they are classes
+        inside = self.reading == "probabilities"
+        self._settle_kind(exclusive=_sum_to_one(answers) if inside else columns > 1)
+
+    def _settle_kind(self, *, exclusive: bool) -> None:
         if self.exclusive is None:
-            inside = self.reading == "probabilities"
-            self.exclusive = _sum_to_one(answers) if inside else columns > 1
+            self.exclusive = exclusive
         if not self._has_kind:
             # One column of scores may be log-odds or any other number: no probability is claimed.
-            number = (columns == 1 and self.reading == "logits") or self.reading == "hard labels"
+            one = len(self.labels) == 1
+            number = (one and self.reading == "logits") or self.reading == "hard labels"
             self.kind = "regression" if number else "classes" if self.exclusive else "labels"
         self.is_settled = True
 
@@ -164,12 +171,13 @@ class OutputReader:
 
     def _check_columns(self, columns: int) -> None:
         if self.labels and len(self.labels) != columns:
-            if self.is_settled:
+            if self._has_answers:
                 raise _other_columns(len(self.labels), columns)
             raise PisteError(
                 f"labels: expected {columns}, one per output of the function, got "
                 f"{len(self.labels)}."
             )
+        self._has_answers = True
 
     @property
     def note(self) -> str:
