@@ -83,8 +83,8 @@ class Fidelity:
     def words(self) -> str:
         """The verdict for a reader, by the lower end of R² and the size of the error.
 
-        "very good", "good", "fair", "poor" or "unusable"; "uncertain" where R² is good and its
-        interval reaches below 0.5; "close" where R² is low because the answers hardly differ;
+        "very good", "good", "fair", "poor" or "unusable"; "uncertain" where the interval of R²
+        holds both useless and useful ones; "close" where R² is low because answers hardly differ;
         "constant" where they do not differ at all.
         """
         if self.spread == 0:
@@ -94,7 +94,8 @@ class Fidelity:
         low = self.r2_range[0] if np.isfinite(self.r2_range[0]) else self.r2
         if low < 0.75 and self.mse <= self.negligible**2:
             return "close"
-        if low < 0.5 and self.r2 >= 0.75:
+        high = self.r2_range[1]
+        if low < 0.5 <= high and (self.r2 >= 0.75 or high - low > 0.5):
             return "uncertain"
         return graded(min(low, self.r2))
 
@@ -207,13 +208,15 @@ class Explanation:
         """How many questions to ask next, where these were too few to trust the scores.
 
         None where the verdict is good enough, and where more would hardly help: after 20 questions
-        for every unit, or of a method that has no such number.
+        for every unit, of a method that has no such number, and where there are no other questions
+        to ask about the input.
         """
         known = self.settings.get("samples", "")
         has_samples = known == "auto" or not isinstance(known, str)
         if self.fidelity.words not in DOUBTFUL or not has_samples:
             return None
-        if self.calls >= max(20 * len(self.units), 1000):
+        wanted = known if isinstance(known, int) else 0 if known == "auto" else _BUDGETS[0]
+        if self.calls >= max(20 * len(self.units), 1000) or self.calls < 0.8 * wanted:
             return None
         return next((count for count in _BUDGETS if count >= 2 * self.calls), None)
 

@@ -130,7 +130,7 @@ def test_what_is_like_a_setfit_model_is_asked_for_probabilities() -> None:
 def test_a_pipeline_of_text_classification(bert: Any) -> None:
     made = pipeline("text-classification", model=bert.model, tokenizer=bert.tokenizer, top_k=None)
     with torch.random.fork_rng():  # its data loader draws a number
-        expected = {one["label"]: one["score"] for one in made(TEXT)}
+        expected = {one["label"]: one["score"] for one in made([TEXT])[0]}
     e = piste.explain(made, TEXT, samples=40)
     found = dict(zip(e.output.labels, e.output.probabilities or (), strict=True))
     assert found == pytest.approx(expected, abs=1e-5)

@@ -28,6 +28,8 @@ def fidelity(r2: float, low: float, high: float, mse: float = 1.0, **more: Any) 
         (fidelity(0.95, 0.8, 0.98), "good"),
         (fidelity(0.6, 0.45, 0.7), "poor"),
         (fidelity(0.85, -0.03, 0.96), "uncertain"),
+        (fidelity(0.48, -0.29, 0.81), "uncertain"),
+        (fidelity(0.8, 0.48, 0.9), "uncertain"),
         (fidelity(-0.3, -0.9, 0.1), "unusable"),
         (fidelity(-0.3, -0.9, 0.1, mse=0.04**2, negligible=0.1), "close"),
         (fidelity(-0.3, -0.9, 0.1, mse=0.04**2), "unusable"),  # of a regression: 0.04 may be much
@@ -42,7 +44,7 @@ def test_words_of_the_verdict(found: Fidelity, verdict: str) -> None:
 
 
 def shown(found: Fidelity, **changes: Any) -> Explanation:
-    settings = {"samples": None, "input": {"units": "words"}}
+    settings = {"samples": 100, "input": {"units": "words"}}
     return scored([1.0, 2.0], fidelity=found, calls=100, settings=settings, **changes)
 
 
@@ -63,7 +65,9 @@ def test_a_small_error_is_said_instead_of_a_low_r2() -> None:
 @pytest.mark.parametrize(
     ("settings", "calls", "more"),
     [
-        ({"samples": None}, 100, 200),
+        ({"samples": None}, 300, 1000),
+        ({"samples": None}, 9, None),  # there are no more questions about so few units
+        ({"samples": 100}, 100, 200),
         ({"samples": "auto"}, 260, 1000),
         ({"samples": 40}, 40, 200),
         ({"samples": "not used: this method has no such number"}, 40, None),
