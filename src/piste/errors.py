@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+from importlib.metadata import PackageNotFoundError, requires
 from types import ModuleType
 
 
@@ -23,9 +25,27 @@ def need(module: str, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as missing:
         raise PisteError(
-            f"{purpose} needs the library {module!r}, which is not installed: "
-            f'run `pip install "piste[{extra}]"`.'
+            f"{purpose} needs the library {module!r}, which is not installed: run "
+            f"`{install_command(extra)}`."
         ) from missing
+
+
+def install_command(extra: str) -> str:
+    """The command that installs what an extra stands for.
+
+    It names the libraries and not the extra, so that it works for a checkout as well.
+    """
+    try:
+        lines = requires("piste") or []
+    except PackageNotFoundError:
+        lines = []
+    found = [
+        line.partition(";")[0].strip()
+        for line in lines
+        if re.search(rf"""extra == ['"]{re.escape(extra)}['"]""", line)
+    ]
+    names = [name for name in found if not name.startswith("piste[")] or [f"piste[{extra}]"]
+    return " ".join(["pip install", *(f'"{name}"' for name in names)])
 
 
 def shorten(thing: object, limit: int = 60) -> str:

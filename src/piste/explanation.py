@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from piste.views import VIEWS
 
 if TYPE_CHECKING:
     import pandas
+    import shap
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
@@ -74,14 +75,49 @@ class Fidelity:
     """R² on questions of 2 to 6 units."""
     many: float = float("nan")
     """R² on questions of more than 6 units."""
+    spread: float = float("nan")
+    """Standard deviation of all answers of the model; 0 if they are equal."""
+    negligible: float = 0.0
+    """An error that makes no difference on the target's scale: 0.1 of log-odds."""
 
     @property
     def words(self) -> str:
-        """The verdict for a reader."""
+        """The verdict for a reader, by the lower end of R² and the size of the error.
+
+        "very good", "good", "fair", "poor" or "unusable"; "uncertain" where the interval of R²
+        holds both useless and useful ones; "close" where R² is low because answers hardly differ;
+        "constant" where they do not differ at all.
+        """
+        if self.spread == 0:
+            return "constant"
         if not np.isfinite(self.r2):
             return "not measured"
-        bounds = ((0.9, "very good"), (0.75, "good"), (0.5, "fair"), (0.0, "poor"))
-        return next((word for least, word in bounds if self.r2 >= least), "unusable")
+        low = self.r2_range[0] if np.isfinite(self.r2_range[0]) else self.r2
+        if low < 0.75 and self.mse <= self.negligible**2:
+            return "close"
+        high = self.r2_range[1]
+        if low < 0.5 <= high and (self.r2 >= 0.75 or high - low > 0.5):
+            return "uncertain"
+        return graded(min(low, self.r2))
+
+
+GRADES = ((0.9, "very good"), (0.75, "good"), (0.5, "fair"), (0.0, "poor"))
+"""Verdicts with the least R² they need; below all is "unusable"."""
+
+
+def graded(r2: float) -> str:
+    """An R² in words.
+
+    >>> graded(0.8), graded(-1.0)
+    ('good', 'unusable')
+    """
+    return next((word for least, word in GRADES if r2 >= least), "unusable")
+
+
+DOUBTFUL = ("uncertain", "poor", "unusable", "not measured")
+"""Verdicts after which more questions should be asked, or others."""
+_BUDGETS = (200, 500, 1000, 2000, 5000)
+"""Numbers of questions that are offered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +208,23 @@ class Explanation:
         return VIEWS["explanation_of_span"](self, span)
 
     @property
+    def more_samples(self) -> int | None:
+        """How many questions to ask next, where these were too few to trust the scores.
+
+        None where the verdict is good enough, and where more would hardly help: after 20 questions
+        for every unit, of a method that has no such number, and where there are no other questions
+        to ask about the input.
+        """
+        known = self.settings.get("samples", "")
+        has_samples = known == "auto" or not isinstance(known, str)
+        if self.fidelity.words not in DOUBTFUL or not has_samples:
+            return None
+        wanted = known if isinstance(known, int) else 0 if known == "auto" else _BUDGETS[0]
+        if self.calls >= max(20 * len(self.units), 1000) or self.calls < 0.8 * wanted:
+            return None
+        return next((count for count in _BUDGETS if count >= 2 * self.calls), None)
+
+    @property
     def mixing(self) -> Mixing | None:
         """γ with its error; None for methods that have none."""
         return getattr(self.surrogate, "mixing", None)
@@ -234,6 +287,14 @@ class Explanation:
         """One row per unit; the rest of the result in the file's metadata."""
         VIEWS["explanation_parquet"](self, path)
 
+    def to_shap(self, score: str | None = None) -> shap.Explanation:
+        """The scores as a ``shap.Explanation``, so that shap's plots work on them.
+
+        ``score`` is by default the one whose numbers add up to the answer: "shapley" where there
+        is one, else the score that ranks.
+        """
+        return VIEWS["explanation_shap"](self, score)
+
     @staticmethod
     def from_frame(frame: pandas.DataFrame) -> Explanation:
         """The explanation that :meth:`to_frame` made a table of."""
@@ -266,10 +327,22 @@ class Explanation:
     def __repr__(self) -> str:
         scores = self.score()
         top = [self.units[unit].text for unit in np.argsort(-np.abs(scores))[:5]]
+        verdict, more = self.fidelity.words, self.more_samples
+        doubt = f" ({verdict}{f': ask more with samples={more}' if more else ''})"
         return (
             f"<Explanation of {self.target.name} by {self.method}: {len(self.units)} units, "
-            f"strongest {', '.join(top)}; R² {self.fidelity.r2:.2f}, {self.calls} calls>"
+            f"strongest {', '.join(top)}; R² {self.fidelity.r2:.2f}"
+            f"{doubt if verdict in (*DOUBTFUL, 'constant') else ''}, {self.calls} calls"
+            f"{''.join(f'; {note}' for note in self._notes())}>"
         )
+
+    def _notes(self) -> Iterator[str]:
+        """What was read in another way than the reader may think."""
+        if "note" in self.classifier:
+            yield str(self.classifier["note"]).rstrip(".")
+        given = self.settings.get("input")
+        if isinstance(given, Mapping) and given.get("unknown_units"):
+            yield f"{given['unknown_units']} units unknown to the tokenizer"
 
 
 def _frozen(array: ArrayLike) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -43,9 +43,11 @@ from piste.subject import (
     Subject,
     UnitChoice,
     levels_of,
+    listed_inputs,
 )
-from piste.target import TargetChoice
+from piste.target import TargetChoice, negligible_error
 from piste.threads import threads_for
+from piste.types import Floats
 from piste.validation import check_seed
 
 Plan: TypeAlias = list[Sequence1D]
@@ -70,7 +72,12 @@ class _Explain(Protocol[_Options]):
 
     @overload
     def __call__(
-        self, classifier: Any, input: list[Any], /, *_: _Options.args, **options: _Options.kwargs
+        self,
+        classifier: Any,
+        input: Iterable[Any],
+        /,
+        *_: _Options.args,
+        **options: _Options.kwargs,
     ) -> list[Explanation]: ...
 
 
@@ -81,7 +88,7 @@ def _one_or_many(function: Callable[Concatenate[Any, Any, _Options], Any]) -> _E
 @_one_or_many  # type: ignore[arg-type]  # its own options are never called classifier or input
 def explain(
     classifier: Any,
-    input: RawInput | list[Any],
+    input: RawInput | Iterable[Any],
     *,
     method: MethodChoice = "slalom",
     target: TargetChoice = None,
@@ -96,7 +103,10 @@ def explain(
     against: str | None = None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
-    """Explain the classifier's decision on a text, a pair of texts, an image, or a list of them.
+    """Explain the classifier's decision on a text, a pair of texts, an image, or several of them.
+
+    Several are a list, a Series, a column of a data set, an array of texts or a generator, and
+    give a list of explanations.
 
     An image is a file, its bytes, a PIL image, or an array (height × width × 3) of bytes or of
     numbers in 0 … 1. ``method`` is a name (see ``piste methods``), or a method of yours.
@@ -139,8 +149,8 @@ def explain(
             options["samples"] = samples
         check_seed(seed)
         chosen = make(method, options)
-        several = isinstance(input, list)
-        inputs: list[Any] = input if isinstance(input, list) else [input]
+        given = listed_inputs(input)
+        several, inputs = given is not None, [input] if given is None else given
         levels = levels_of(units)
         loaded.check_choices(units, long, removal)
         how = {"long": long, "removal": removal}
@@ -388,7 +398,8 @@ class _Run:
         task, start = self.tasks[number], time.perf_counter()
         solution = self.method.solve(task)
         rows = [task.logits, task.whole[None]] if len(task.logits) else [task.whole[None]]
-        record = self.classifier.record(task.subject, task.sequences, np.concatenate(rows))
+        answers = np.concatenate(rows)
+        record = self.classifier.record(task.subject, task.sequences, answers)
         if record is not None:
             record = replace(record, method=self.method.name, options=_options(self.method))
         task.clear()
@@ -409,7 +420,11 @@ class _Run:
             errors=solution.errors,
             target=task.target,
             output=output,
-            fidelity=solution.fidelity,
+            fidelity=replace(
+                solution.fidelity,
+                spread=_spread(task.target(answers)),
+                negligible=negligible_error(task.target),
+            ),
             calls=calls + task.passes,
             cost=cost + task.passes,
             seconds=self.seconds[number] + time.perf_counter() - start,
@@ -421,6 +436,14 @@ class _Run:
             pairs=solution.pairs,
             answer=record,
         )
+
+
+def _spread(numbers: Floats) -> float:
+    """Standard deviation of all answers; 0 where they differ by no more than rounding."""
+    if len(numbers) < 2:
+        return float("nan")
+    size = max(1.0, float(np.abs(numbers).max()))
+    return float(numbers.std(axis=0).max()) if np.ptp(numbers, axis=0).max() > 1e-6 * size else 0.0
 
 
 @cache

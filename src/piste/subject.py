@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import IOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -25,6 +26,32 @@ TextInput: TypeAlias = str | tuple[str, str]
 Input: TypeAlias = TextInput | ImageInput
 RawInput: TypeAlias = Input | Path | bytes | Image.Image | NDArray[Any]
 """What a user may give for an input; :meth:`ImageInput.of` reads images."""
+
+
+def listed_inputs(given: Any) -> list[Any] | None:
+    """Several inputs as a list, whatever holds them; None if one input was given.
+
+    Lists, Series of pandas and polars, columns of datasets, arrays of texts, generators.
+
+    >>> listed_inputs(np.array(["a", "b"])), listed_inputs(text for text in "ab")
+    ([np.str_('a'), np.str_('b')], ['a', 'b'])
+    """
+    if isinstance(given, list):
+        return given
+    if isinstance(given, np.ndarray):
+        return list(given) if given.ndim == 1 and given.dtype.kind in "UOT" else None
+    if hasattr(given, "columns") or hasattr(given, "column_names"):
+        raise PisteError(
+            f"Expected texts, got a table ({type(given).__name__}): give the column with the "
+            "texts, as table['text']."
+        )
+    if isinstance(given, (str, bytes, bytearray, memoryview, tuple, Path, Mapping, IOBase)):
+        return None
+    if hasattr(given, "to_list"):
+        return list(given.to_list())
+    return list(given) if isinstance(given, (Iterator, Sequence)) else None
+
+
 UnitKind: TypeAlias = Literal["words", "tokens", "sentences", "paragraphs"]
 """What a text is cut into."""
 UNIT_KINDS: tuple[str, ...] = ("words", "tokens", "sentences", "paragraphs")

@@ -159,6 +159,16 @@ def resolve(
     return Target("class", f"log-odds of {labels[index]!r}", (index,), labels)
 
 
+_NEGLIGIBLE = 0.1
+"""Of log-odds: it moves a probability by 2.5 points at most."""
+
+
+def negligible_error(target: Target) -> float:
+    """An error of the explained number that makes no difference to a reader; 0 if not known."""
+    is_log_odds = target.kind in ("class", "margin", "all") or target.name.startswith("log-odds")
+    return _NEGLIGIBLE if is_log_odds else 0.0
+
+
 def _all(labels: tuple[str, ...], kind: OutputKind) -> Target:
     if kind != "classes" or len(labels) < 2:
         raise PisteError("target='all' needs a classifier with two or more exclusive classes.")

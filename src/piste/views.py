@@ -20,6 +20,7 @@ VIEWS: Registry[Callable[..., Any]] = Registry(
         "explanation_from_frame": "piste.data.storage:from_frame",
         "explanation_csv": "piste.data.storage:to_csv",
         "explanation_parquet": "piste.data.storage:to_parquet",
+        "explanation_shap": "piste.data.shap_values:to_shap",
         "explanation_plot": "piste.show.figures.explanation_figure:plot",
         "plot_plane": "piste.show.figures.explanation_figure:plane",
         "plot_text": "piste.show.figures.text_figure:text",

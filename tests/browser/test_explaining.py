@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -54,6 +56,20 @@ def test_a_frame_around_dots_lights_their_words(opened, address):
     assert kinds(page, ".piste-marked .piste-gone") == chosen
     page.get_by_role("button", name="Clear").click()
     assert not kinds(page, ".piste-chosen")
+
+
+def test_a_button_asks_more_questions_about_what_is_shown(opened, address):
+    page = opened(address)
+    page.fill("[name=text]", TEXT)
+    page.locator("[name=samples]").fill("1")
+    page.click(".piste-go")
+    button = page.get_by_role("button", name=re.compile(r"^Ask \d+ questions$"))
+    expect(button).to_be_visible()
+    count = int(button.inner_text().split()[1])
+    page.fill("[name=text]", "Somebody types the next text.")
+    button.click()
+    expect(page.locator(".piste-trust")).to_contain_text(f"{count} questions, the cost")
+    expect(page.locator(".piste-marked")).to_contain_text("wonderful")
 
 
 def test_colours_follow_the_chosen_score(opened, address):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,19 @@ def test_explain_writes_everything(monkeypatch, capsys, tmp_path: Path) -> None:
     assert "200 questions, the cost of" in " ".join(out.split())
     assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     assert image.read_bytes()[:4] == b"\x89PNG"
+
+
+LONG = "The cast is good but the plot of this slow and dull film is not what I had hoped for at all"
+
+
+def test_a_doubtful_explanation_ends_with_the_next_command(monkeypatch, capsys) -> None:
+    code, out, err = run(monkeypatch, capsys, "explain", LONG, "--samples=20", "--seed", 2)
+    assert code == 0, err
+    [line] = [line for line in out.splitlines() if line.startswith("Next: ")]
+    assert line == f"Next: piste explain '{LONG}' --seed 2 --samples 200"
+    code, out, _ = run(monkeypatch, capsys, *shlex.split(line.removeprefix("Next: piste ")))
+    assert code == 0
+    assert "200 questions" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,6 @@ def test_without_captum_the_extra_is_named(bert: Any, monkeypatch: pytest.Monkey
     import sys
 
     monkeypatch.setitem(sys.modules, "captum.attr", None)
-    with pytest.raises(PisteError, match=r"pip install .*piste\[peers\]"):
+    with pytest.raises(PisteError, match=r"pip install .*captum>="):
         piste.explain(bert, TEXT, method="gradient")
     assert len(piste.explain(bert, TEXT, method="attnlrp")) > 3  # needs nothing but torch

@@ -114,6 +114,19 @@ def test_one_method_that_is_left_has_its_verdict_as_in_the_library():
     assert [one.removed for one in found.checks] == [one.removed for one in wanted.checks]
 
 
+def test_a_doubtful_explanation_offers_more_questions_which_are_asked():
+    def uneven(texts: list[str]) -> list[float]:
+        return [float(zlib.crc32(text.encode()) % 1000) - 500.5 for text in texts]
+
+    text = "one two three four five six seven eight nine ten"
+    with TestClient(create_app([piste.load(uneven)]), base_url="http://localhost") as client:
+        first = explained(client, text=text, samples=60)
+        more = client.get(f"{first}/view").json()["data"]["more"]
+        assert more == 200
+        again = explained(client, text=text, samples=more)
+        assert stored(client, again)["slalom"].calls > 2 * stored(client, first)["slalom"].calls
+
+
 def test_events_tell_the_way_to_the_end(client):
     answer = client.post("/api/explanations", json={"text": TEXT, "samples": 2000, "seed": 3})
     news = events(client, answer.json()["id"])

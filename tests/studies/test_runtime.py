@@ -91,6 +91,6 @@ def test_without_its_libraries_it_refuses(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(importlib, "import_module", without)
     with (
         Work.on(tmp_path, STUDY, quick=True, seed=0, progress=False) as work,
-        pytest.raises(PisteError, match=r"This study needs the library 'lime'.*piste\[peers\]"),
+        pytest.raises(PisteError, match=r"This study needs the library 'lime'.*lime>="),
     ):
         STUDY.run(work)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,15 @@ from piste import zoo
 from piste.classifier import Classifier
 from piste.classifiers.image.classifier import ImageClassifier
 from piste.classifiers.loading import Loading
+from piste.classifiers.model_files import (
+    check_folder,
+    check_head,
+    check_loaded,
+    check_task,
+    check_vocabulary,
+)
 from piste.classifiers.text.classifier import TextClassifier
+from piste.classifiers.text.zero_shot import HYPOTHESIS, ZeroShotClassifier
 from piste.errors import PisteError, shorten
 
 
@@ -47,9 +55,15 @@ class Pipeline:
         return all(hasattr(source, name) for name in parts)
 
     def load(self, source: Any, how: Loading) -> Classifier:
-        own = source.tokenizer or getattr(source, "image_processor", None)
-        made = _from_memory(source.model, how.reader or own, how.device, _options(how))
-        return _relabelled(made, how)
+        task = str(getattr(source, "task", ""))
+        check_task(task)
+        reader = how.reader or source.tokenizer or getattr(source, "image_processor", None)
+        made = _from_memory(source.model, reader, how.device, _options(how))
+        if task != "zero-shot-classification":
+            return _relabelled(made, how)
+        parts = ("_preprocess_params", "_postprocess_params")
+        own = {name: one for part in parts for name, one in getattr(source, part, {}).items()}
+        return _zero_shot(made, how, own)
 
 
 class ModelInMemory:
@@ -66,8 +80,30 @@ def _options(how: Loading) -> dict[str, Any]:
     return {"name": how.name, "runtime": how.runtime, "tolerance": how.tolerance}
 
 
+def _zero_shot(made: Classifier, how: Loading, own: Mapping[str, Any]) -> Classifier:
+    """A model of entailment with its candidate labels; ``own`` are the settings of a pipeline."""
+    labels = how.label_names() or own.get("candidate_labels")
+    if labels is None:
+        raise PisteError(
+            "Expected the candidate labels of zero-shot classification, got none: call "
+            "piste.load(…, labels=['sports', 'politics'])."
+        )
+    if isinstance(labels, str):  # as transformers takes them
+        labels = [label.strip() for label in labels.split(",")]
+    if not isinstance(made, TextClassifier):
+        raise PisteError(
+            f"Expected a model of texts for zero-shot classification, got {made.name!r}, which "
+            "reads images."
+        )
+    hypothesis = how.hypothesis or own.get("hypothesis_template") or HYPOTHESIS
+    several = own.get("multi_label", False) if how.kind is None else how.kind == "labels"
+    return ZeroShotClassifier(made, labels, hypothesis, multi_label=several)
+
+
 def _relabelled(classifier: TextClassifier | ImageClassifier, how: Loading) -> Classifier:
     """With the kind and labels that were given."""
+    if how.hypothesis is not None:
+        return _zero_shot(classifier, how, {})
     if how.kind is not None:
         classifier.kind = how.kind
     labels = how.label_names()
@@ -85,48 +121,53 @@ def _from_name(
     source: str, reader: Any, device: str, options: dict[str, Any]
 ) -> TextClassifier | ImageClassifier:
     folder = zoo.folder(source) if source.startswith(zoo.PREFIX) else Path(source)
-    if folder.exists() and not (folder / "config.json").is_file():
-        raise PisteError(
-            f"The folder {source!r} holds no config.json: expected a model saved with "
-            "save_pretrained."
-        )
-    if not folder.exists() and (source.startswith((".", "/", "~")) or source.count("/") > 1):
+    if folder.exists():
+        check_folder(folder)
+    elif source.startswith((".", "/", "~")) or source.count("/") > 1:
         raise PisteError(f"The folder {source!r} does not exist: check the path.")
     place = str(folder) if folder.exists() else source
     chosen = device_of(device)
     # Half precision is slow and coarse on a CPU; elsewhere the checkpoint's own type is right.
     dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
-        auto, reads_images = _auto_class(place)
+        auto, reads_images = _auto_class(place, source)
         with torch.random.fork_rng(devices=[]):  # a head that is missing is drawn at random
             model, report = auto.from_pretrained(
-                place, use_safetensors=True, output_loading_info=True, dtype=dtype
+                place,
+                use_safetensors=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are in the report, and refused there
+                dtype=dtype,
             )
+        check_loaded(report, source)
         reader = reader or _reader(place, reads_images)
+    except PisteError:
+        raise
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as problem:
-        first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        first = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(".")
+        if folder.exists():
+            raise PisteError(
+                f"The model in {source!r} could not be loaded ({first}): expected config.json, "
+                "model.safetensors and the files of a tokenizer or image processor, as "
+                "save_pretrained writes them."
+            ) from problem
         raise PisteError(
             f"No classifier could be loaded from {source!r}: it is neither a bundled model "
-            f"({', '.join(zoo.names())}), nor a folder with config.json, model.safetensors and a "
-            f"tokenizer or image processor, nor a hub id that can be reached ({first})."
+            f"({', '.join(zoo.names())}), nor a folder, nor a hub id that can be reached ({first})."
         ) from problem
-    missing = sorted(report.get("missing_keys", ()))
-    if missing:
-        warnings.warn(
-            f"{source!r} has no trained weights for {', '.join(missing[:4])}: they are random, and "
-            "so are the answers that depend on them.",
-            stacklevel=3,
-        )
     options["name"] = options["name"] or source
     return _classifier(model.to(chosen).eval(), reader, options, reads_images)
 
 
-def _auto_class(place: str) -> tuple[Any, bool]:
+def _auto_class(place: str, source: str) -> tuple[Any, bool]:
     """The class that loads a model, and whether it reads images; its config tells."""
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(place)
-    named = " ".join(getattr(config, "architectures", None) or ())
+    classes = [str(name) for name in getattr(config, "architectures", None) or ()]
+    if len(classes) == 1:
+        check_head(classes[0], repr(source))
+    named = " ".join(classes)
     images = type(config) in transformers.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
     texts = type(config) in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
     if images and ("ForImageClassification" in named or not texts):
@@ -145,6 +186,7 @@ def _reader(place: str, images: bool) -> Any:
 def _from_memory(
     model: Any, reader: Any, device: str, options: dict[str, Any]
 ) -> TextClassifier | ImageClassifier:
+    check_head(type(model).__name__, "a model")
     names = inspect.signature(model.forward).parameters
     images = "pixel_values" in names and "input_ids" not in names
     kind = "image processor" if images else "tokenizer"
@@ -182,6 +224,7 @@ def _classifier(
             f"{'images' if images else 'texts'}, got a {type(reader).__name__}."
         )
     if not images:
+        check_vocabulary(reader, options["name"] or type(model).__name__)
         return TextClassifier(model, reader, **options)
     if options["runtime"] != "torch":
         raise PisteError(

@@ -39,6 +39,7 @@ class Loading:
     pinned: Sequence[str] = ()
     free: Sequence[str] = ()
     content_free: str | None = None
+    hypothesis: str | None = None
     model: str | None = None
     max_requests: int | None = None
     max_tokens: int | None = None
@@ -98,9 +99,11 @@ CLASSIFIERS: Registry[type[Loader]] = Registry(
         "bundled": "piste.classifiers.hugging_face:BundledModel",
         "served": "piste.classifiers.served.classifier:Server",
         "language_model": "piste.classifiers.prompted.language_models:LanguageModelSource",
+        "onnx": "piste.classifiers.onnx_model:OnnxSource",
         "named_model": "piste.classifiers.hugging_face:NamedModel",
         "pipeline": "piste.classifiers.hugging_face:Pipeline",
         "model": "piste.classifiers.hugging_face:ModelInMemory",
+        "estimator": "piste.classifiers.functions:Estimator",
         "function": "piste.classifiers.functions:Function",
     },
 )
@@ -120,6 +123,9 @@ def load(source: Any, tokenizer: Any = None, **options: Any) -> Classifier:
 
     A folder's or hub's config tells whether the model reads texts or images. A model comes with
     its tokenizer, or as ``load(model, processor)`` with its image processor.
+
+    An estimator of texts, such as a scikit-learn pipeline or a SetFit model, is asked by its
+    ``predict_proba``, ``decision_function`` or, of a regression, ``predict``.
 
     A function without a tokenizer gets a list of texts; with one it gets token ids and attention
     mask. With ``inputs="pixels"`` it gets images: bytes, rows × height × width × 3, in the size
@@ -141,6 +147,9 @@ def load(source: Any, tokenizer: Any = None, **options: Any) -> Classifier:
     they usually are not ("system", "examples"); ``content_free`` is a text without content whose
     answer is subtracted. Without labels it is a model that answers freely: see
     :func:`piste.explain`.
+
+    A model of entailment (NLI) with candidate ``labels`` and a ``hypothesis``, "This example is
+    {}.", is a zero-shot classifier, and so is a zero-shot pipeline with ``labels``.
 
     The URL of an OpenAI-compatible server, with a ``prompt`` and ``labels``, is a language model
     that chooses a label; ``model`` is its name there. No more than ``max_requests`` requests and

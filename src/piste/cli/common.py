@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -87,6 +88,13 @@ class PromptOptions:
             'with wordings, as {"positive": ["good", "great"], "negative": ["bad"]}.'
         ),
     ] = None
+    hypothesis: Annotated[
+        str | None,
+        typer.Option(
+            help="For a model of entailment with --labels: the statement that is judged, as "
+            "'This text is about {}.'."
+        ),
+    ] = None
     served_model: Annotated[
         str | None, typer.Option(help="The model's name on the server that --model names.")
     ] = None
@@ -108,6 +116,7 @@ class PromptOptions:
         given = {
             "prompt": None if self.prompt is None else read_prompt(self.prompt),
             "labels": None if self.labels is None else read_label_option(self.labels),
+            "hypothesis": self.hypothesis,
             "model": self.served_model,
             "max_requests": self.max_requests,
             "max_tokens": self.max_tokens,
@@ -242,6 +251,26 @@ def read_samples(samples: str | None) -> Any:
     if not (samples.isascii() and samples.isdigit()):
         raise PisteError(f"--samples: expected a whole number or auto, got {samples!r}.")
     return int(samples)
+
+
+def offer(samples: int | None) -> None:
+    """Print the same command with more questions, where an explanation should have more."""
+    if samples is not None:
+        command = with_samples(sys.argv[1:], samples)
+        out.print(f"Next: {shlex.join(['piste', *command])}", markup=False, soft_wrap=True)
+
+
+def with_samples(arguments: Sequence[str], samples: int) -> list[str]:
+    """Arguments of a command with another number of questions.
+
+    >>> with_samples(["explain", "Bad.", "--samples", "50"], 200)
+    ['explain', 'Bad.', '--samples', '200']
+    """
+    kept: list[str] = []
+    for before, one in zip(["", *arguments], arguments, strict=False):
+        if before != "--samples" and not one.startswith("--samples"):
+            kept.append(one)
+    return [*kept, "--samples", str(samples)]
 
 
 def written(path: Path | None, write: Callable[[Path], object]) -> None:

@@ -91,6 +91,7 @@ def explain(
         typer.echo(explanation.to_json())
     else:
         common.out.print(explanation)
+        common.offer(explanation.more_samples)
     common.written(html, explanation.to_html)
     common.written(plot, lambda path: explanation.plot(path=path))
     common.write_outs(outs, explanation)

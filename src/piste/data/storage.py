@@ -82,6 +82,9 @@ def describe(e: Explanation) -> dict[str, Any]:
             "single": numbers(e.fidelity.single),
             "few": numbers(e.fidelity.few),
             "many": numbers(e.fidelity.many),
+            "spread": numbers(e.fidelity.spread),
+            "negligible": numbers(e.fidelity.negligible),
+            "verdict": e.fidelity.words,
         },
         "calls": e.calls,
         "cost": numbers(e.cost),
@@ -161,7 +164,8 @@ def _fidelity(data: Any) -> Fidelity:
         int(data["questions"]),
         pair("r2_range"),
         pair("mse_range"),
-        *(number(data.get(name)) for name in ("single", "few", "many")),
+        **{name: number(data.get(name)) for name in ("single", "few", "many", "spread")},
+        negligible=number(data.get("negligible", 0.0)),
     )
 
 

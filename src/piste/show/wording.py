@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from piste.errors import PisteError
-from piste.explanation import UNDIRECTED, Explanation
+from piste.explanation import UNDIRECTED, Explanation, graded
 from piste.image import ImageInput
 from piste.prompt_text import PromptText
 from piste.show.prompt_parts import Block, Piece, by_part
@@ -238,6 +238,15 @@ def input_notes(e: Explanation) -> dict[str, object]:
 def input_warnings(e: Explanation) -> Iterator[str]:
     """What was done to the input that the reader didn't ask for: the same for every method."""
     notes = input_notes(e)
+    if e.classifier.get("note"):
+        yield str(e.classifier["note"])
+    unread, units = notes.get("unknown_units"), len(e.units)
+    if unread:
+        known = f"none of the {units}" if unread == units else f"not {unread} of the {units}"
+        yield (
+            f"The tokenizer knows {known} {part(e)}s: the model reads each of these as the same "
+            "unknown token."
+        )
     if notes.get("instead"):
         said = str(notes["instead"])
         yield f"{said[:1].upper()}{said[1:]}."
@@ -267,13 +276,23 @@ def warnings(e: Explanation) -> Iterator[str]:
     if unknown:
         every = f"{len(e.units)} {part(e)}s"
         yield f"Nothing was asked about {unknown} of {every}: give more samples."
-    if e.fidelity.r2 < 0.5:
-        yield "The explanation predicts the model badly: do not rely on its scores."
+    yield from _doubt(e)
     if isinstance(e.surrogate, MeanSurrogate):
         yield (
             "An older version of Piste made this result: its values are not on the scale of the "
             "answers. Explain again for those that are."
         )
+
+
+def _doubt(e: Explanation) -> Iterator[str]:
+    """Why the scores can't be trusted, and what to do next."""
+    verdict, more = e.fidelity.words, e.more_samples
+    if verdict in ("poor", "unusable"):
+        step = f"ask more questions, samples={more}" if more else "compare other methods or units"
+        yield f"The explanation predicts the model badly: do not rely on its scores, {step}."
+    elif verdict == "uncertain":
+        step = f" Ask more, samples={more}." if more else ""
+        yield f"Too few questions were left to tell how well the model is predicted.{step}"
 
 
 # -- the summary -------------------------------------------------------------------------------
@@ -288,6 +307,7 @@ _HOW_WELL = {
     "fair": "Predicts the model fairly well",
     "poor": "Predicts the model poorly",
     "unusable": "Does not predict the model",
+    "uncertain": "May predict the model well or badly",
 }
 
 
@@ -391,15 +411,32 @@ def _trust(e: Explanation) -> str:
     if np.isfinite(e.cost):
         passes = max(round(e.cost), 1)
         asked += f", the cost of {passes:,} full pass{'' if passes == 1 else 'es'}"
-    if not np.isfinite(fidelity.r2):
-        return f"Not measured: too few questions were left to check the explanation with; {asked}."
     where = f"{what(e)}s with {noun}s removed"
     if e.settings.get("sampler") == "short" or e.settings.get("solver") == "analytic":
         where = f"short {what(e)}s of a few of its {noun}s"
+    verdict = fidelity.words
+    if verdict == "constant":
+        return f"The model gives all {where} the same answer: no {noun} matters to it; {asked}."
+    if verdict == "not measured":
+        return f"Not measured: too few questions were left to check the explanation with; {asked}."
+    if verdict == "close":
+        off = plain(float(np.sqrt(fidelity.mse)))
+        return (
+            f"Off by {off} on {where}, whose answers hardly differ: R² {plain(fidelity.r2)}; "
+            f"{asked}."
+        )
+    return f"{_HOW_WELL[verdict]} on {where}: R² {plain(fidelity.r2)}{_apart(e)}; {asked}."
+
+
+def _apart(e: Explanation) -> str:
+    """What stands behind R²: its interval where the verdict follows it, else R² by size."""
+    fidelity, noun = e.fidelity, part(e)
+    if fidelity.words != graded(fidelity.r2):
+        low, high = map(plain, fidelity.r2_range)
+        return f" ({low} to {high} on {fidelity.questions} of them)"
     parts = {f"single {noun}s": fidelity.single, "few": fidelity.few, "many": fidelity.many}
     known = [f"{name} {plain(r2)}" for name, r2 in parts.items() if np.isfinite(r2)]
-    apart = f" ({', '.join(known)})" if known else ""
-    return f"{_HOW_WELL[fidelity.words]} on {where}: R² {plain(fidelity.r2)}{apart}; {asked}."
+    return f" ({', '.join(known)})" if known else ""
 
 
 def texts(e: Explanation) -> list[list[Piece]]:

@@ -13,7 +13,7 @@ import torch
 
 from piste.classifiers.backends.pruned import pruned_copy
 from piste.classifiers.base import state_of
-from piste.errors import PisteError
+from piste.errors import PisteError, install_command
 from piste.subject import Question
 from piste.types import Ints
 from piste.validation import choose
@@ -64,8 +64,8 @@ def start(name: str, model: Any, example: Inputs) -> Runtime:
     except ImportError as problem:
         extra = name.split("-")[0]
         raise PisteError(
-            f"runtime={name!r} needs a package that is not installed ({problem.name}): "
-            f"pip install 'piste[{extra}]', or use runtime='torch'."
+            f"runtime={name!r} needs a package that is not installed ({problem.name}): run "
+            f"`{install_command(extra)}`, or use runtime='torch'."
         ) from problem
     except Exception as problem:  # converters fail in as many ways as there are models
         first = (str(problem).strip() or type(problem).__name__).splitlines()[0]

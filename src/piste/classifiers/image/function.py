@@ -15,8 +15,8 @@ from piste.classifiers.image.subject import (
     token_cost,
 )
 from piste.classifiers.image.units import cut_image
-from piste.classifiers.outputs import as_matrix
-from piste.classifiers.text.function import FunctionOutputs, OutputReader
+from piste.classifiers.outputs import OutputReader, as_matrix
+from piste.classifiers.text.function import FunctionOutputs
 from piste.errors import PisteError
 from piste.image import ImageInput
 from piste.subject import Binding, Question

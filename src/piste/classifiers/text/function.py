@@ -11,7 +11,7 @@ import torch
 
 from piste.classifier import Classifier
 from piste.classifiers.base import EngineSubject, check_text
-from piste.classifiers.outputs import Reading, as_matrix, look_like_probabilities, to_logits
+from piste.classifiers.outputs import OutputReader, as_matrix
 from piste.classifiers.text.batching import Batch, PaddedRunner
 from piste.classifiers.text.classifier import probe_questions
 from piste.classifiers.text.spans import as_given, place_spans
@@ -30,53 +30,8 @@ from piste.subject import (
     Unit,
     text_units,
 )
-from piste.target import OutputKind
+from piste.target import OutputKind, Target, TargetChoice
 from piste.types import Floats, Ints
-
-
-class OutputReader:
-    """Turns a function's raw answers into logits, the same way for every question.
-
-    Rows that sum to one are probabilities, numbers outside 0 … 1 are logits. One column of
-    numbers inside 0 … 1 could be either: :meth:`settle` looks at the single units of an input,
-    and only if all of those lie inside as well they are read as probabilities.
-    """
-
-    def __init__(
-        self, outputs: Reading | None, kind: OutputKind | None, labels: Sequence[str] | None
-    ) -> None:
-        self.reading = outputs
-        self.exclusive = kind == "classes" if kind else None
-        self.kind: OutputKind = kind or "classes"
-        self.labels = tuple(labels) if labels else ()
-
-    def settle(self, answers: Floats) -> None:
-        """Decide once, from the answers to an input and to its units alone."""
-        columns = answers.shape[1]
-        if self.labels and len(self.labels) != columns:
-            raise PisteError(
-                f"labels: expected {columns}, one per output of the function, got "
-                f"{len(self.labels)}."
-            )
-        verdict = look_like_probabilities(answers)
-        if not self.labels:
-            self.labels = ("score",) if columns == 1 else tuple(map(str, range(columns)))
-        if self.reading is None:
-            if verdict is None and (len(answers) < 3 or np.ptp(answers) == 0):
-                return  # too little to tell: read as they are, and look again at the next input
-            self.reading = "logits" if verdict is False else "probabilities"
-        if self.exclusive is None:
-            sums_to_one = verdict is True
-            independent = columns == 1 or (self.reading == "probabilities" and not sums_to_one)
-            self.exclusive = not independent
-            # One column of scores may be log-odds or any other number: no probability is claimed.
-            number = columns == 1 and self.reading == "logits"
-            self.kind = "regression" if number else "classes" if self.exclusive else "labels"
-
-    def logits(self, answers: Floats) -> Floats:
-        if self.reading != "probabilities" or not np.isfinite(answers).all():
-            return answers
-        return to_logits(answers, exclusive=bool(self.exclusive))
 
 
 class FunctionOutputs(Classifier):
@@ -94,23 +49,32 @@ class FunctionOutputs(Classifier):
     def kind(self) -> OutputKind:  # type: ignore[override]  # known after the first answer
         return self._reader.kind
 
+    def resolve(self, choice: TargetChoice, logits: Floats) -> Target:
+        if choice is None and self._reader.reading == "hard labels":
+            choice = int(np.argmax(logits))
+        return super().resolve(choice, logits)
+
     def describe(self) -> dict[str, object]:
-        return {"name": self.name, "outputs": self._reader.reading or "unknown"}
+        said: dict[str, object] = {"name": self.name, "outputs": self._reader.reading or "unknown"}
+        return said | ({"note": self._reader.note} if self._reader.note else {})
 
     def fingerprint(self) -> str | None:
         if self.version is None:
             return None
-        return f"{self.name} {self.version} {self._reader.reading} {self._reader.exclusive}"
+        reading = "logits" if self._reader.reading == "hard labels" else self._reader.reading
+        return f"{self.name} {self.version} {reading} {self._reader.exclusive}"
 
     def calibrate(self, subject: Subject, limit: int = 31) -> None:
         """Ask about the input and its first units alone, if the kind of the numbers is unclear."""
-        if self._reader.reading is not None and self._reader.labels:
+        if self._reader.is_settled:
             return
         sequences: list[Sequence1D] = [subject.whole] if subject.fits else [[0]]
         first = self._raw([subject.encode(sequences[0])[0][0]])
-        if look_like_probabilities(first) is None and self._reader.reading is None:
+        if not self._reader.is_clear(first):
             singles = [subject.encode([n])[0][0] for n in range(min(len(subject), limit))]
-            first = np.concatenate([first, self._raw(singles)])
+            alone = self._raw(singles)
+            self._reader.check_same(first, alone)
+            first = np.concatenate([first, alone])
         self._reader.settle(first)
         self.calibration.batches += 1 + (len(first) > 1)
 

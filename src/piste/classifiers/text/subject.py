@@ -44,12 +44,12 @@ class TokenClassifier(Classifier):
 
     def bind(self, input: Any, how: Binding) -> Subject:
         texts = check_text(input)
-        tokens = read_tokens(self.tokenizer, texts)
+        tokens = self.read(texts)
         notes: dict[str, Any] = {"tokens": len(tokens), "long": "fits"}
         if self.limit is not None and len(tokens) > self.limit:
             notes["long"], notes["limit"] = how.long, self.limit
             if how.long == "truncate":
-                tokens = read_tokens(self.tokenizer, texts, limit=self.limit)
+                tokens = self.read(texts, self.limit)
                 notes["truncated_tokens"] = notes["tokens"] - len(tokens)
                 notes["truncated_side"] = getattr(self.tokenizer, "truncation_side", "right")
         if all(token.fixed for token in tokens):
@@ -69,9 +69,14 @@ class TokenClassifier(Classifier):
                 f"The model reads at most {self.limit} tokens, which its special tokens fill "
                 "already: check model_max_length of the tokenizer."
             )
+        subject.note_unknown(getattr(self.tokenizer, "unk_token_id", None))
         if how.removal == "delete":
             return subject
         return MaskedSubject(subject, how.removal, self._replacement(how.removal))
+
+    def read(self, texts: Sequence[str], limit: int | None = None) -> list[Token]:
+        """The input's tokens, at most ``limit``."""
+        return read_tokens(self.tokenizer, texts, limit)
 
     def _replacement(self, removal: Removal) -> int | None:
         """The token that takes the place of a removed one; None if it is only hidden."""
@@ -167,6 +172,12 @@ class TokenSubject(EngineSubject):
         if found.pinned:
             self.notes["pinned_tokens"] = found.pinned
         return found.tokens, found.groups
+
+    def note_unknown(self, unknown: int | None) -> None:
+        """Note how many units the model can't tell apart: all of their tokens are unknown ones."""
+        count = sum(bool((ids == unknown).all()) for ids in self._ids) if unknown is not None else 0
+        if count:
+            self.notes["unknown_units"] = count
 
     def _read_frame(self, tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> None:
         """Fixed runs and the slots between them, from the positions of the fixed tokens."""

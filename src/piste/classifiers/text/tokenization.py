@@ -12,18 +12,24 @@ from piste.classifiers.text.units import Token
 
 
 def read_tokens(
-    tokenizer: Any, texts: Sequence[str], limit: int | None = None, *, special: bool = True
+    tokenizer: Any,
+    texts: Sequence[str],
+    limit: int | None = None,
+    *,
+    special: bool = True,
+    first_only: bool = False,
 ) -> list[Token]:
     """The tokenizer's own view of the input: ids, types, spans, words, and what it adds itself.
 
     Tokens of the frame are those the tokenizer adds around the text, and special tokens that the
-    text itself spells out: neither is ever a player. Without ``special`` it adds none.
+    text itself spells out: neither is ever a player. Without ``special`` it adds none. What is
+    over the ``limit`` is cut off, of a pair with ``first_only`` from the first text alone.
     """
     options: dict[str, Any] = {"verbose": False}
     if not special:
         options["add_special_tokens"] = False
     if limit is not None:
-        options |= {"truncation": True, "max_length": limit}
+        options |= {"truncation": "only_first" if first_only else True, "max_length": limit}
     with _unchanged(tokenizer):
         return _read_tokens(tokenizer, texts, options)
 

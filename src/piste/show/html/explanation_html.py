@@ -217,6 +217,7 @@ def _data(e: Explanation, kinds: list[wording.Kind], found: list[Column]) -> dic
     return {
         "names": [kind.title for kind in kinds],
         "parts": "parts" if wording.of_image(e) else "words",
+        "more": e.more_samples,
         "columns": [
             {
                 "name": column.name,

@@ -234,6 +234,7 @@
     const root = piste.show(place, { ...view, data }, { removed: start, span });
     root.addEventListener("piste-span", (event) => { span = shown.span = event.detail; remember(); });
     root.addEventListener("piste-removed", (event) => { removed = shown.removed = event.detail; remember(); });
+    offerMore(root, view.data.more);
     document.title = `${view.title} · Piste`;
     place.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   }
@@ -243,8 +244,18 @@
     ({ asked, removed, span } = shown);
     remember();
   }
-  async function explain() {
-    const wanted = request();
+  // A doubtful explanation is made anew from more questions, whatever stands in the form by now.
+  function offerMore(root, more) {
+    const trust = root.querySelector(".piste-trust"), same = asked;
+    if (!more || !trust) return;
+    trust.append(piste.button(`Ask ${more} questions`, () => {
+      form.samples.value = Math.max(budgets.indexOf(more), 0);
+      budget();
+      [removed, span] = [[], null];
+      explain({ ...same, samples: more });
+    }));
+  }
+  async function explain(wanted = request()) {
     tell("");
     if (!wanted.methods.length) return tell("No method is chosen: tick at least one.");
     if (model().reads === "images" && !image) return tell("There is no image yet: drop one, or choose a file.");
