@@ -354,6 +354,46 @@ def test_spans_count_in_the_text_or_in_the_prompt() -> None:
         assert len(sentences) == 2
 
 
+FIELDS = {"title": "Ice", "notes": ["A good film.", "A dull start. A slow end."]}
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_a_stored_result_with_several_parts_is_bound_again(tmp_path: Path, chat: bool) -> None:
+    template = "Review of {title}: {notes}\nSentiment:"
+    prompt = [{"role": "user", "content": template}] if chat else template
+    examples = [({"title": "Fire", "notes": "A bad film."}, "negative")]
+    with serving() as server:
+        classifier = load(server, prompt, examples=examples)
+        e = piste.explain(classifier, FIELDS, samples=20, units="sentences")
+        e.to_json(tmp_path / "e.json")
+        stored = piste.read(tmp_path / "e.json")
+        again = load(server, prompt, examples=examples).subject(stored.input, units="sentences")
+        assert again.units == e.units
+        first = classifier.subject(FIELDS, units="sentences")
+        for kept in (first.whole, [1], [0, 2]):
+            assert again.encode(kept)[0][0].key == first.encode(kept)[0][0].key
+        [check] = piste.check(classifier, stored, [[1]])
+        asked = first.ask([[0, 2, 3]])[0]
+        assert check.answer == pytest.approx(asked.max() - asked.min())
+        compared = piste.compare(classifier, FIELDS, ["slalom", "occlusion"], samples=20)
+        assert compared.verdicts["occlusion"]["r2_all"] <= 1
+
+
+def test_levels_and_spans_of_several_parts() -> None:
+    with serving() as server:
+        classifier = load(server, "Review of {title}: {notes}\nSentiment:", pinned=["title"])
+        e = piste.explain(classifier, FIELDS, samples=60, units=["parts", "sentences", "words"])
+        assert [unit.part for unit in e.levels[0].units] == ["notes 1", "notes 2"]
+        assert len(e) > 3
+        start = e.input.index("good")
+        subject = classifier.subject(FIELDS, units=[(start, start + 4)])
+        assert [(unit.text, unit.part) for unit in subject.units] == [("good", "notes 1")]
+        assert "A film." in subject.encode([])[0][0].payload[0][1]
+        for wrong in ((0, 6), (start, len(e.input))):
+            with pytest.raises(PisteError, match="within one part"):
+                classifier.subject(FIELDS, units=[wrong])
+
+
 def test_bad_inputs_are_refused_before_anything_is_sent() -> None:
     with serving() as server:
         classifier = load(server)

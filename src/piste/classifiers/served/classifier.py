@@ -21,8 +21,9 @@ from piste.classifiers.served.client import Client, Refused
 from piste.classifiers.served.endpoint import Turns, joined
 from piste.classifiers.served.probing import Findings, probe
 from piste.classifiers.served.scoring import Scored
-from piste.classifiers.served.subject import PromptSubject
+from piste.classifiers.served.subject import PromptSubject, as_turns
 from piste.errors import PisteError, ServiceError
+from piste.prompt_text import PromptText
 from piste.subject import PROMPT_UNITS, Binding, Question, Subject, text_units
 from piste.types import Floats
 
@@ -79,6 +80,8 @@ class ServedClassifier(Classifier):
                 "Expected a text or a value for each field of the prompt, got a pair: give "
                 "{field: text, …}."
             )
+        if isinstance(input, PromptText):
+            return PromptSubject(self, as_turns(input), input, kind)
         given = check_text(input)[0] if isinstance(input, (str, tuple)) else input
         return PromptSubject(self, self.prompt.turns(given), given, kind)
 
