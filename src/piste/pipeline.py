@@ -167,10 +167,10 @@ def explain(
             raise PisteError(f"Input {number}: {problem}") if several else problem  # noqa: B904  # same error, with its place
     unused = samples is not None and not hasattr(chosen, "samples")
     with Progress(progress) as shown, opened(cache) as kept:
+        engine = Engine(loaded, shown, kept)
         if loaded.costly:
             questions = sum(expected_questions(chosen, subject) for subject in subjects)
             shown.say(loaded.expect(subjects, questions, cached=kept is not None))
-        engine = Engine(loaded, shown, kept)
         if len(levels) > 1:
             explanations = []
             for subject in subjects:

@@ -259,7 +259,7 @@ def _build(
         ),
         fidelity=_fidelity(fidelity),
         calls=int(meta["calls"]),
-        seconds=float(meta["seconds"]),
+        seconds=number(meta["seconds"]),
         settings=meta["settings"],
         surrogate=surrogate_from(meta["surrogate"]),
         classifier=meta["classifier"],

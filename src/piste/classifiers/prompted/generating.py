@@ -22,7 +22,7 @@ from piste.classifiers.prompted.classifier import (
 from piste.classifiers.prompted.prompt import Prompt, conversation, render_turns
 from piste.classifiers.prompted.tail import Tail
 from piste.errors import PisteError, shorten
-from piste.explanation import Output
+from piste.explanation import Explanation, Output
 from piste.prompt_text import PromptText
 from piste.subject import Binding, Question, Sequence1D, Subject
 from piste.target import Target, TargetChoice
@@ -82,14 +82,15 @@ class LanguageModel(Classifier):
     def answering(
         self,
         input: Any,
-        answer: str | None = None,
+        answer: str | Sequence[int] | None = None,
         against: str | None = None,
         longest: int = LONGEST_ANSWER,
     ) -> tuple[AnsweringClassifier, PromptText]:
         """A classifier of one answer to a prompt, and the prompt.
 
-        Without ``answer`` the model's own is taken, by greedy decoding of at most ``longest``
-        tokens. ``against`` is another answer, from which the first is told apart.
+        ``answer`` is a text or tokens; without it the model's own is taken, by greedy decoding of
+        at most ``longest`` tokens. ``against`` is another answer, from which the first is told
+        apart.
         """
         prompt = self.render(input)
         tokens = self._generated(prompt, longest) if answer is None else self._read(prompt, answer)
@@ -97,11 +98,23 @@ class LanguageModel(Classifier):
         if other == tokens:
             raise PisteError("against: expected another answer than the one explained, got it.")
         text, spans = _text_and_spans(self.tokenizer, tokens)
-        known = Answer(text, spans, None if against is None else against.strip())
+        known = Answer(text, spans, None if against is None else against.strip(), tuple(tokens))
         answers = [tokens] if other is None else [tokens, other]
         return AnsweringClassifier(self, prompt, known, Tail.of(answers)), prompt
 
-    def _read(self, prompt: PromptText, answer: str) -> list[int]:
+    def explained(self, explanation: Explanation) -> AnsweringClassifier:
+        answer = explanation.answer
+        if answer is None:
+            raise PisteError(
+                f"{self.name!r} has no labels, and the explanation is of "
+                f"{explanation.target.name}: give the classifier that was explained."
+            )
+        asked = self.answering(explanation.input, answer.tokens or answer.text, answer.against)
+        return asked[0]
+
+    def _read(self, prompt: PromptText, answer: str | Sequence[int]) -> list[int]:
+        if isinstance(answer, tuple) and answer:
+            return list(answer)
         if not isinstance(answer, str) or not answer.strip():
             raise PisteError(f"answer: expected a text, got {shorten(answer)}.")
         return answer_tokens(self.tokenizer, prompt, answer)
