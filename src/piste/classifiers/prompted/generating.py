@@ -67,17 +67,20 @@ class LanguageModel(Classifier):
             return input
         if self.prompt is not None:
             return self.prompt.render(input, self._chat)
-        if isinstance(input, list) and not all(isinstance(one, Mapping) for one in input):
-            raise PisteError(
-                "Expected one prompt or the messages of one chat for a language model without "
-                "labels, got a list of others: explain one after the other."
-            )
         if isinstance(input, Mapping):
             raise PisteError(
                 "Expected a prompt or messages, got values for fields: load the model with a "
                 "prompt that has these fields, prompt='… {context} …'."
             )
         return render_turns(conversation(input, self.pinned), self._chat)
+
+    def prompts(self, input: Any) -> list[Any] | None:
+        """The prompts of a list, None if it is one: messages of a chat are one prompt."""
+        if not isinstance(input, list) or not input:
+            return None
+        if self.prompt is None and all(isinstance(one, Mapping) for one in input):
+            return None
+        return input
 
     def answering(
         self,
@@ -157,6 +160,15 @@ class AnsweringClassifier(AnswerClassifier):
         super().__init__(owner.model, owner.tokenizer, tail, name=owner.name)
         self.prompt, self.known = prompt, known
         self.labels, self.kind = (known.text,), "regression"
+
+    def explained(self, explanation: Explanation) -> AnsweringClassifier:
+        answer = explanation.answer
+        if answer is None or (answer.text, answer.against) != (self.known.text, self.known.against):
+            raise PisteError(
+                "This classifier is of one answer, and the explanation is of another: give the "
+                "language model, or call its answering() with that answer."
+            )
+        return self
 
     def bind(self, input: Any, how: Binding) -> Subject:
         if str(input) != str(self.prompt):
