@@ -149,7 +149,7 @@ def test_levels_and_marked_text_are_units(opened, address):
     page.select_option("select[name=units]", "marked")
     page.get_by_role("button", name="Explain", exact=True).last.click()
     expect(page.locator(".piste-problem")).to_contain_text("Nothing is marked yet")
-    for start, end in ((5, 9), (18, 27)):  # a script counts the sign as two
+    for start, end in ((5, 9), (19, 28)):  # a script counts the sign as two
         page.locator("textarea[name=text]").evaluate(
             "(area, [from, to]) => area.setSelectionRange(from, to)", [start, end]
         )
