@@ -85,7 +85,7 @@ class PromptOptions:
             'with wordings, as {"positive": ["good", "great"], "negative": ["bad"]}.'
         ),
     ] = None
-    examples: Annotated[
+    few_shot: Annotated[
         str | None,
         typer.Option(
             help="For a language model: inputs with their labels, shown before the text, as JSON, "
@@ -124,7 +124,7 @@ class PromptOptions:
         given = {
             "prompt": None if self.prompt is None else read_prompt(self.prompt),
             "labels": None if self.labels is None else read_label_option(self.labels),
-            "examples": None if self.examples is None else read_examples(self.examples),
+            "examples": None if self.few_shot is None else read_examples(self.few_shot),
             "pinned": names(self.pinned),
             "free": names(self.free),
             "content_free": self.content_free,
@@ -166,7 +166,7 @@ def read_examples(given: str) -> Any:
         found = problem
     if not isinstance(found, list):
         raise PisteError(
-            f'--examples: expected JSON such as [["Superb.", "positive"]], got {shorten(text)}.'
+            f'--few-shot: expected JSON such as [["Superb.", "positive"]], got {shorten(text)}.'
         )
     return found
 
@@ -213,6 +213,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         groups[name] = group
         types = get_type_hints(group, include_extras=True)
         for one in fields(group):
+            assert one.name not in options, f"two options are called {one.name}"
             options[one.name] = Parameter(
                 one.name,
                 Parameter.KEYWORD_ONLY,

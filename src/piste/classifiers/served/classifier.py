@@ -224,7 +224,10 @@ class ServedClassifier(Classifier):
         return self.findings.scoring.score(turns)
 
     def _refusal(self, problem: Refused) -> ServiceError:
-        return ServiceError(f"{self.client.url} refuses a question ({problem}).")
+        return ServiceError(
+            f"{self.client.url} refuses a question ({problem}): shorten the text, or change the "
+            "prompt."
+        )
 
     def _tokens(self, turns: Turns) -> float:
         rate = 0.0 if self._findings is None else self._findings.tokens_per_character
