@@ -30,6 +30,8 @@ class Answer:
     spans: tuple[tuple[int, int], ...]
     """Where each token of the answer stands in its text."""
     against: str | None = None
+    tokens: tuple[int, ...] = ()
+    """The tokens of the answer; empty in results of earlier versions."""
     types: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """The types of the units, which methods share scores by."""
     can_be_empty: bool = True
@@ -92,6 +94,7 @@ class Answer:
             "text": self.text,
             "spans": [list(span) for span in self.spans],
             "against": self.against,
+            "tokens": list(self.tokens),
             "types": self.types.tolist(),
             "can_be_empty": self.can_be_empty,
             "sequences": [list(sequence) for sequence in self.sequences],
@@ -111,6 +114,7 @@ class Answer:
             text=str(data["text"]),
             spans=tuple((int(start), int(end)) for start, end in data["spans"]),
             against=data["against"],
+            tokens=tuple(map(int, data.get("tokens", ()))),
             types=np.array(data["types"], dtype=np.int64),
             can_be_empty=bool(data["can_be_empty"]),
             sequences=tuple(tuple(map(int, sequence)) for sequence in data["sequences"]),

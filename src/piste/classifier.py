@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from piste.answer import Answer
 from piste.errors import PisteError, shorten
-from piste.explanation import Output
+from piste.explanation import Explanation, Output
 from piste.subject import (
     UNIT_KINDS,
     Binding,
@@ -99,6 +100,9 @@ class Classifier(ABC):
         engine takes this step before it asks about a subject; :attr:`calibration` counts it.
         """
 
+    def remember(self, folder: Path) -> None:  # noqa: B027  # few have anything to keep
+        """A folder of cached answers, in which it may keep what :meth:`calibrate` found out."""
+
     def expect(self, subjects: Sequence[Subject], questions: float, *, cached: bool = False) -> str:
         """What so many questions about such subjects will take, of a costly classifier.
 
@@ -159,6 +163,10 @@ class Classifier(ABC):
             labels=self.labels,
             value=float(value) if np.ndim(value) == 0 else tuple(map(float, value)),
         )
+
+    def explained(self, explanation: Explanation) -> Classifier:
+        """The classifier that gave the answers of an explanation; mostly this one."""
+        return self
 
     def record(
         self, subject: Subject, sequences: Sequence[Sequence1D], logits: Floats

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from piste.classifiers import Classifier, load
+from piste.classifiers.prompted.generating import LanguageModel
 from piste.data import files, storage
 from piste.engine import CacheOption, Progress, ProgressOption
 from piste.errors import PisteError, ServiceError
@@ -128,6 +129,8 @@ def compare(
     *,
     progress: ProgressOption = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    answer: str | None = None,
+    against: str | None = None,
     **shared: Unpack[Options],
 ) -> Comparison:
     """Explain one input by several methods with the same budget, judged by the same questions.
@@ -137,14 +140,20 @@ def compare(
     ``target``, ``seed`` …); ``options`` holds further ones by method. Without ``methods`` some
     usual ones are taken, and those that can't explain this classifier are skipped; a method that
     was asked for and can't is an error. With levels of units the first method splits them, and the
-    others explain the units of its last level.
+    others explain the units of its last level. Of a language model without labels all explain one
+    answer: ``answer`` or its own, over ``against`` if that is given.
     """
 
     def skips(method: str) -> bool:
         return methods is None and METHODS[method].needs != "answers"
 
+    loaded = load(classifier)
+    if isinstance(loaded, LanguageModel):
+        loaded, input = loaded.answering(input, answer, against)
+    elif answer is not None or against is not None:
+        raise PisteError("answer and against are for a language model without labels.")
     return compare_steps(
-        load(classifier),
+        loaded,
         input,
         usual_methods() if methods is None else methods,
         skips=skips,

@@ -51,6 +51,8 @@ from piste.types import Floats
 from piste.validation import check_seed
 
 Plan: TypeAlias = list[Sequence1D]
+AnswerChoice: TypeAlias = str | list[str] | None
+"""An answer of a language model; of several prompts one for each."""
 
 # Units asked about in one wave of inputs: many batches, and a few hundred megabytes at most.
 _WAVE = 1_000_000
@@ -99,8 +101,8 @@ def explain(
     removal: Removal = "delete",
     progress: ProgressOption = None,
     cache: CacheOption = None,
-    answer: str | None = None,
-    against: str | None = None,
+    answer: AnswerChoice = None,
+    against: AnswerChoice = None,
     **options: Any,
 ) -> Explanation | list[Explanation]:
     """Explain the classifier's decision on a text, a pair of texts, an image, or several of them.
@@ -126,7 +128,8 @@ def explain(
 
     A language model without labels is given a prompt or messages, and what is explained is the
     log-probability of ``answer`` (None: the model's own), or how much likelier it is than the
-    answer ``against``. :meth:`Explanation.of` then explains any span of it.
+    answer ``against``. :meth:`Explanation.of` then explains any span of it. Of a list of prompts
+    each has an answer of its own; ``answer`` and ``against`` may then be lists too.
 
     >>> import piste
     >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
@@ -139,7 +142,13 @@ def explain(
         loaded = load(classifier)
         if isinstance(loaded, LanguageModel):
             shown.stage("asking for an answer")
-            loaded, input = loaded.answering(input, answer, against)
+            prompts = loaded.prompts(input)
+            if prompts is not None:
+                same: dict[str, Any] = {"method": method, "target": target, "units": units}
+                same |= {"samples": samples, "seed": seed, "long": long, "removal": removal}
+                same |= {"progress": shown, "cache": cache}
+                return _each_prompt(loaded, prompts, answer, against, **same, **options)
+            loaded, input = loaded.answering(input, _one(answer), _one(against))
         elif answer is not None or against is not None:
             raise PisteError(
                 "answer and against are for a language model without labels: choose a class by "
@@ -164,10 +173,10 @@ def explain(
         unused = samples is not None and not hasattr(chosen, "samples")
         shown.expect(sum(expected_questions(chosen, subject) for subject in subjects))
         with opened(cache) as kept:
+            engine = Engine(loaded, shown, kept)
             if loaded.costly:
                 questions = sum(expected_questions(chosen, subject) for subject in subjects)
                 shown.say(loaded.expect(subjects, questions, cached=kept is not None))
-            engine = Engine(loaded, shown, kept)
             if len(levels) > 1:
                 explanations = []
                 for subject in subjects:
@@ -177,6 +186,37 @@ def explain(
             else:
                 explanations = _explained(chosen, subjects, target, seed, engine, unused)
     return explanations if several else explanations[0]
+
+
+def _one(answer: AnswerChoice) -> str | None:
+    if isinstance(answer, list):
+        raise PisteError("Expected one answer for one prompt, got a list of answers.")
+    return answer
+
+
+def _each_prompt(
+    model: LanguageModel,
+    prompts: Sequence[Any],
+    answer: AnswerChoice,
+    against: AnswerChoice,
+    **how: Any,
+) -> list[Explanation]:
+    """An explanation of the answer to each prompt, one after the other."""
+    columns = []
+    for name, given in (("answer", answer), ("against", against)):
+        column = given if isinstance(given, list) else [given] * len(prompts)
+        if len(column) != len(prompts):
+            raise PisteError(
+                f"{name}: expected one for each of the {len(prompts)} prompts, got {len(column)}."
+            )
+        columns.append(column)
+    found = []
+    for number, (prompt, own, other) in enumerate(zip(prompts, *columns, strict=True)):
+        try:
+            found.append(explain(model, prompt, answer=own, against=other, **how))
+        except PisteError as problem:
+            raise type(problem)(f"Input {number}: {problem}") from problem
+    return found
 
 
 def _explained(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,10 @@ class Part:
     removable: bool = True
 
 
+Message: TypeAlias = tuple[str, int, int]
+"""The role of a message, and where its content starts and ends."""
+
+
 class PromptText(str):
     """A text that knows its parts, in order; what lies between them is never removed.
 
@@ -30,14 +35,24 @@ class PromptText(str):
     parts: tuple[Part, ...]
     is_chat: bool
     """Whether a chat template wrote it, with all special tokens there are."""
+    messages: tuple[Message, ...]
+    """What a server is sent as messages of a chat; empty where the text is read as it stands."""
 
-    def __new__(cls, text: str, parts: Sequence[Part] = (), is_chat: bool = False) -> PromptText:
+    def __new__(
+        cls,
+        text: str,
+        parts: Sequence[Part] = (),
+        is_chat: bool = False,
+        messages: Sequence[Message] = (),
+    ) -> PromptText:
         made = super().__new__(cls, text)
-        made.parts, made.is_chat = tuple(parts), is_chat
+        made.parts, made.is_chat, made.messages = tuple(parts), is_chat, tuple(messages)
         return made
 
-    def __getnewargs__(self) -> tuple[str, tuple[Part, ...], bool]:  # type: ignore[override]
-        return str(self), self.parts, self.is_chat  # for copies
+    def __getnewargs__(  # type: ignore[override]  # more than a text
+        self,
+    ) -> tuple[str, tuple[Part, ...], bool, tuple[Message, ...]]:
+        return str(self), self.parts, self.is_chat, self.messages  # for copies
 
     @property
     def removable(self) -> tuple[Part, ...]:

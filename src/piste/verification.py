@@ -82,6 +82,7 @@ def check(
     if not given:
         raise PisteError("There is nothing to check: give at least one explanation.")
     first = given[0]
+    loaded = loaded.explained(first)
     for other in given[1:]:
         if other.input != first.input or other.units != first.units or other.target != first.target:
             raise PisteError(

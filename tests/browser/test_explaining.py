@@ -151,3 +151,33 @@ def test_work_can_be_cancelled(opened, address):
     expect(page.locator(".piste-problem")).to_contain_text("cancelled")
     expect(page.locator(".piste-working")).to_be_hidden()
     explain(page, "It is fine again.")
+
+
+def test_levels_and_marked_text_are_units(opened, address):
+    page = opened(address)
+    offered = page.locator("select[name=units] option").all_inner_texts()
+    assert offered == [
+        "words", "tokens", "sentences", "paragraphs", "paragraphs → sentences → words",
+        "what I mark",
+    ]  # fmt: skip
+    text = "\U0001f600 A slow start. A wonderful ending."
+    page.fill("textarea[name=text]", text)
+    page.select_option("select[name=units]", "marked")
+    page.get_by_role("button", name="Explain", exact=True).last.click()
+    expect(page.locator(".piste-problem")).to_contain_text("Nothing is marked yet")
+    for start, end in ((5, 9), (19, 28)):  # a script counts the sign as two
+        page.locator("textarea[name=text]").evaluate(
+            "(area, [from, to]) => area.setSelectionRange(from, to)", [start, end]
+        )
+        page.get_by_role("button", name="Add what is selected").click()
+    assert page.locator(".piste-marks mark").all_inner_texts() == ["slow", "wonderful"]
+    page.locator(".piste-go").click()
+    expect(page.locator(".piste-marked .piste-unit")).to_have_text(["slow", "wonderful"])
+    again = opened(page.url)
+    expect(again.locator(".piste-marked .piste-unit")).to_have_text(["slow", "wonderful"])
+    assert again.locator("select[name=units]").input_value() == "marked"
+    page.locator("textarea[name=text]").press("End")
+    page.locator("textarea[name=text]").type("!")
+    assert page.locator(".piste-marks mark").count() == 0
+    page.select_option("select[name=units]", "paragraphs,sentences,words")
+    expect(page.locator(".piste-marked .piste-unit >> nth=2")).to_be_visible()

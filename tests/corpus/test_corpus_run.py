@@ -52,6 +52,20 @@ def test_a_run_stores_what_explain_says(out: Path) -> None:
     assert manifest["counts"]["calls"] == counts.calls > 0
 
 
+def test_all_levels_are_kept(tmp_path: Path) -> None:
+    path, text = tmp_path / "levels.jsonl", "A film! I know.\n\nIt is long. Stop! Now."
+    path.write_text("\n".join(json.dumps({"text": one}) for one in (text, f"{text} Yes.")))
+    how: dict[str, Any] = {"units": ["paragraphs", "words"], "samples": 60}
+    corpus.run(path, model(), tmp_path / "out", progress=False, **how)
+    corpus.run(path, model(), tmp_path / "again", progress=False, **how)
+    assert left(tmp_path / "out")["documents"] == left(tmp_path / "again")["documents"]
+    stored, _ = corpus.explanations(tmp_path / "out")
+    direct = piste.explain(model(), text, **how)
+    assert [len(level) for level in stored.levels] == [len(level) for level in direct.levels] == [2]
+    np.testing.assert_allclose(stored.levels[0].score(), direct.levels[0].score(), rtol=1e-5)
+    assert stored.levels[0].input == text
+
+
 def test_bad_rows_are_kept_with_their_reasons(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     lines = ['{"text": "a fine film"}', '{"text": ""}', "{", '{"text": "no film!"}']

@@ -95,6 +95,24 @@ class PromptOptions:
             "'This text is about {}.'."
         ),
     ] = None
+    few_shot: Annotated[
+        str | None,
+        typer.Option(
+            help="For a language model: inputs with their labels, shown before the text, as JSON, "
+            '[["Superb.", "positive"], …], or a file with it.'
+        ),
+    ] = None
+    pinned: Annotated[
+        str | None, typer.Option(help="Parts of a prompt that are never removed, with commas.")
+    ] = None
+    free: Annotated[
+        str | None,
+        typer.Option(help="Parts that may be removed, though usually not: system,examples."),
+    ] = None
+    content_free: Annotated[
+        str | None,
+        typer.Option(help='A text without content, as "N/A", whose answer is subtracted.'),
+    ] = None
     served_model: Annotated[
         str | None, typer.Option(help="The model's name on the server that --model names.")
     ] = None
@@ -117,6 +135,10 @@ class PromptOptions:
             "prompt": None if self.prompt is None else read_prompt(self.prompt),
             "labels": None if self.labels is None else read_label_option(self.labels),
             "hypothesis": self.hypothesis,
+            "examples": None if self.few_shot is None else read_examples(self.few_shot),
+            "pinned": names(self.pinned),
+            "free": names(self.free),
+            "content_free": self.content_free,
             "model": self.served_model,
             "max_requests": self.max_requests,
             "max_tokens": self.max_tokens,
@@ -131,13 +153,7 @@ NO_PROMPT = PromptOptions()
 
 def read_prompt(given: str) -> Any:
     """A prompt from a file or as it stands; JSON is a list of messages."""
-    text = given
-    try:
-        path = Path(given).expanduser()
-        if path.is_file():
-            text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        pass  # a long text is no name of a file
+    text = _or_file(given)
     if not text.lstrip().startswith("["):
         return text.removesuffix("\n") if text is not given else text
     try:
@@ -146,6 +162,33 @@ def read_prompt(given: str) -> Any:
         raise PisteError(
             f"--prompt: expected a text or JSON with messages, got {shorten(text)} ({problem})."
         ) from problem
+
+
+def read_examples(given: str) -> Any:
+    """Inputs with their labels, from JSON or a file with it.
+
+    >>> read_examples('[["Superb.", "positive"]]')
+    [['Superb.', 'positive']]
+    """
+    text = _or_file(given)
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as problem:
+        found = problem
+    if not isinstance(found, list):
+        raise PisteError(
+            f'--few-shot: expected JSON such as [["Superb.", "positive"]], got {shorten(text)}.'
+        )
+    return found
+
+
+def _or_file(given: str) -> str:
+    """What the file holds, if it names one."""
+    try:
+        path = Path(given).expanduser()
+        return path.read_text(encoding="utf-8") if path.is_file() else given
+    except (OSError, ValueError):
+        return given  # a long text is no name of a file
 
 
 def read_label_option(given: str) -> Any:
@@ -181,6 +224,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         groups[name] = group
         types = get_type_hints(group, include_extras=True)
         for one in fields(group):
+            assert one.name not in options, f"two options are called {one.name}"
             options[one.name] = Parameter(
                 one.name,
                 Parameter.KEYWORD_ONLY,

@@ -9,6 +9,14 @@ import typer
 from piste.cli import common
 from piste.cli.common import InputArguments
 
+Answer = Annotated[
+    str | None,
+    typer.Option(help="A language model without labels: the answer; default: its own."),
+]
+Against = Annotated[
+    str | None, typer.Option(help="Explain how much likelier the answer is than this one.")
+]
+
 
 @common.with_options
 def explain(
@@ -27,13 +35,8 @@ def explain(
     cache: common.Cache = None,
     long: common.Long = "error",
     removal: common.Removal = "delete",
-    answer: Annotated[
-        str | None,
-        typer.Option(help="A language model without labels: the answer; default: its own."),
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(help="Explain how much likelier the answer is than this one.")
-    ] = None,
+    answer: Answer = None,
+    against: Against = None,
     seconds: Annotated[
         float | None, typer.Option(help="slalom: ask for about so long, instead of samples.")
     ] = None,
@@ -116,6 +119,8 @@ def compare(
     cache: common.Cache = None,
     long: common.Long = "error",
     removal: common.Removal = "delete",
+    answer: Answer = None,
+    against: Against = None,
     as_json: common.AsJson = False,
     html: common.Page = None,
     plot: common.Plot = None,
@@ -138,6 +143,8 @@ def compare(
             samples=samples,
             seed=seed,
             cache=cache,
+            answer=answer,
+            against=against,
             progress=shown,
             **how,
         )

@@ -32,9 +32,8 @@ DOCUMENT_COLUMNS = (
     "about",
 )
 """What the table of documents has beside the columns that are kept."""
-_CONSTANT = ("classifier", "versions", "seconds", "input", "levels")
-"""What all documents share stands in the manifest; seconds differ from run to run. Of an
-explanation in levels the last one is kept."""
+_CONSTANT = ("classifier", "versions", "seconds", "input")
+"""What all documents share stands in the manifest; seconds differ from run to run."""
 _KINDS = {"document": "int64", "calls": "int64", "units": "int64"}
 _NUMBERS = ("probability", "value", "r2")
 _UNIT_KINDS = {
@@ -107,6 +106,8 @@ def _document(document: Document, e: Explanation) -> dict[str, Any]:
     from piste.data import storage
 
     about = storage.describe(e)
+    for level in about.get("levels", ()):
+        level["seconds"] = None
     note = "; ".join(f"{name}: {value}" for name, value in _notes(e).items())
     value = e.output.value
     return {

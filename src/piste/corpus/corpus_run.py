@@ -19,7 +19,7 @@ from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 from piste.methods.base import expected_questions
-from piste.subject import Subject
+from piste.subject import Subject, levels_of
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
 Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
@@ -118,6 +118,8 @@ def run(
             shown.plan(rows)
             shown.advance(folder.counts.rows)
             if classifier.costly and left:
+                if engine == "local":
+                    classifier.remember(folder_of_answers)
                 subjects, calls = _expected(plan, classifier, files)
                 share = (rows - folder.counts.rows) / max(len(subjects), 1)
                 shown.say(classifier.expect(subjects, calls * share, cached=cached))
@@ -180,7 +182,8 @@ def _expected(
 ) -> tuple[list[Subject], float]:
     """Some documents of the first block, and the questions they take, about; nothing is asked."""
     method = plan.made_method()
-    how = {name: plan.how[name] for name in ("units", "removal", "long") if name in plan.how}
+    how = {name: plan.how[name] for name in ("removal", "long") if name in plan.how}
+    how["units"] = levels_of(plan.how.get("units"))[0]
     first = next(plan.blocks(files), None)
     subjects = []
     for document in islice(first.documents if first else (), _TRIED):

@@ -122,14 +122,18 @@ def _given(input: Input) -> Any:
         return input.to_dict()
     if isinstance(input, PromptText):
         parts = [[part.name, part.start, part.end, part.removable] for part in input.parts]
-        return {"prompt": str(input), "parts": parts, "is_chat": input.is_chat}
+        messages = {"messages": list(map(list, input.messages))} if input.messages else {}
+        return {"prompt": str(input), "parts": parts, "is_chat": input.is_chat, **messages}
     return input if isinstance(input, str) else list(input)
 
 
 def _input(data: Any) -> Input:
     if isinstance(data, Mapping) and "prompt" in data:
         parts = [Part(*part) for part in data["parts"]]
-        return PromptText(data["prompt"], parts, data["is_chat"])
+        messages = [
+            (str(role), int(start), int(end)) for role, start, end in data.get("messages", ())
+        ]
+        return PromptText(data["prompt"], parts, data["is_chat"], messages)
     if isinstance(data, Mapping):
         return ImageInput.from_dict(dict(data))
     return data if isinstance(data, str) else tuple(data)
@@ -222,7 +226,7 @@ def _build(
         ),
         fidelity=_fidelity(fidelity),
         calls=int(meta["calls"]),
-        seconds=float(meta["seconds"]),
+        seconds=number(meta["seconds"]),
         settings=meta["settings"],
         surrogate=surrogate_from(meta["surrogate"]),
         classifier=meta["classifier"],

@@ -61,6 +61,8 @@ class Engine:
         self._used: dict[int, dict[Key, int]] = {}
         self._sizer = batch_sizer(classifier)
         self._cache = cache
+        if cache is not None:
+            classifier.remember(cache.file.parent)
         self._unsaved: dict[Key, Row] = {}
         self._saved = time.perf_counter()
 

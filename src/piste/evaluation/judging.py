@@ -73,16 +73,26 @@ def judge(
     judgements = _judgements(loaded, given, score, _masks(given, rationales), examples, seed)
     rows: dict[int, Row] = {}
     with Progress(progress) as shown, opened(cache) as kept:
-        engine = Engine(loaded, shown, kept)
-        for wave in _waves(judgements, chosen):
-            asked = [
-                (judgement.case.subject, [one for plan in judgement.plans for one in plan])
-                for judgement in wave
-            ]
-            for judgement, logits in zip(wave, engine.ask(asked), strict=True):
-                rows[id(judgement)] = _measure(judgement, chosen, logits)
-            engine.forget(list({id(one.case.subject): one.case.subject for one in wave}.values()))
+        for group in _by_classifier(judgements):
+            engine = Engine(group[0].case.subject.classifier, shown, kept)
+            for wave in _waves(group, chosen):
+                asked = [
+                    (judgement.case.subject, [one for plan in judgement.plans for one in plan])
+                    for judgement in wave
+                ]
+                for judgement, logits in zip(wave, engine.ask(asked), strict=True):
+                    rows[id(judgement)] = _measure(judgement, chosen, logits)
+                done = {id(one.case.subject): one.case.subject for one in wave}
+                engine.forget(list(done.values()))
     return [rows[id(judgement)] for judgement in judgements]
+
+
+def _by_classifier(judgements: Sequence[_Judgement]) -> list[list[_Judgement]]:
+    """A language model is another classifier for every answer; others are always one."""
+    groups: dict[int, list[_Judgement]] = {}
+    for judgement in judgements:
+        groups.setdefault(id(judgement.case.subject.classifier), []).append(judgement)
+    return list(groups.values())
 
 
 def _asking(metrics: str | Metric | Iterable[str | Metric] | None) -> list[Metric]:
@@ -149,10 +159,11 @@ def _judgements(
         name = numbers.setdefault(explanation.input, str(len(numbers)))
         notes = explanation.settings.get("input", {})
         how = (notes.get("long"), notes.get("removal"), _spans(explanation.units))
-        key = explanation.input, how
+        answer = explanation.answer
+        key = explanation.input, how, answer and (answer.text, answer.against)
         if key not in bound:
-            bound[key] = bind(classifier, explanation)
-        _check_outputs(classifier, explanation)
+            bound[key] = bind(classifier.explained(explanation), explanation)
+        _check_outputs(bound[key].classifier, explanation)
         for one in _scores(explanation, score):
             case = Case(explanation, bound[key], one, mask, seed)
             other = one is not None and one != explanation.ranking

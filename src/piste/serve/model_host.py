@@ -327,7 +327,11 @@ def _unit_choices(classifier: Classifier) -> tuple[str, ...]:
         return IMAGE_UNITS
     prompt = _prompt_of(classifier)
     several = prompt is not None and len(prompt.fields) + isinstance(classifier, LanguageModel) > 1
-    return (*PROMPT_UNITS, "parts,sentences,words") if several else UNIT_KINDS
+    coarse = "parts" if several else "paragraphs"
+    kinds = PROMPT_UNITS if several else UNIT_KINDS
+    if not hasattr(classifier, "tokenizer"):
+        kinds = tuple(kind for kind in kinds if kind != "tokens")
+    return (*kinds, f"{coarse},sentences,words")
 
 
 def _about_prompt(classifier: Classifier) -> dict[str, Any]:

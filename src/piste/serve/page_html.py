@@ -108,6 +108,7 @@ aria-label="Drop an image here, paste one, or press Enter to choose a file">
 </fieldset></details>
 <div class="piste-row2">
 <label>Cut into <select name="units"></select></label>
+<span class="piste-marking" hidden></span>
 <label class="piste-target">Explain <select name="target"></select></label>
 <label class="piste-budget">Budget <input type="range" name="samples" min="0" max="7" value="0">
 <output></output></label>

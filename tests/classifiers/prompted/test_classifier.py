@@ -13,6 +13,7 @@ import torch
 import piste
 from piste.errors import PisteError
 from tests.classifiers.prompted.conftest import language_model, log_probability
+from tests.language_models import save_language_model
 
 TEXT = "A slow start, but what a truly wonderful ending it had."
 PROMPT = "Read this review.\nReview: {text}\nSentiment:"
@@ -176,6 +177,8 @@ def test_long_texts_are_cut_inside_the_prompt(tokenizer: Any) -> None:
         ({"prompt": "  ", "labels": ["a", "b"]}, "empty text"),
         ({"prompt": [{"role": "user"}], "labels": ["a", "b"]}, "messages"),
         ({"labels": ["a", "b"]}, "without a prompt"),
+        ({"prompt": "{text}", "labels": ["a", "b"], "pinned": "text"}, "list of names"),
+        ({"prompt": "{text}", "labels": ["a", "b"], "free": ["sytem"]}, "got 'sytem'"),
         ({"prompt": "{text}", "labels": ["a", "b"], "runtime": "onnx"}, "runtime"),
     ],
 )
@@ -188,7 +191,7 @@ def test_bad_choices_are_refused(
 
 def test_wrong_values_are_refused(llama: Any, tokenizer: Any) -> None:
     classifier = piste.load(llama, tokenizer, prompt="{a} {b}", labels=["good", "bad"])
-    with pytest.raises(PisteError, match="value for each field"):
+    with pytest.raises(PisteError, match=r'value for each field.*give {"a": "…", "b": "…"}'):
         classifier.subject("text")
     with pytest.raises(PisteError, match="list of texts"):
         classifier.subject({"a": 3, "b": "x"})
@@ -241,3 +244,25 @@ def test_adapters_quantised_and_half_precision_models_work(tokenizer: Any) -> No
     np.testing.assert_allclose(
         piste.load(small, tokenizer, **how).subject(TEXT).ask([[0, 1]]), plain, atol=1.0
     )
+
+
+def test_words_the_tokenizer_does_not_know_are_no_labels(tmp_path: Any) -> None:
+    folder = str(save_language_model(tmp_path))
+    with pytest.raises(PisteError, match="'zebra', which has unknown tokens"):
+        piste.load(folder, prompt="review : {text} :", labels=["good", "zebra"])
+    with pytest.raises(PisteError, match="unknown tokens"):
+        piste.explain(piste.load(folder), "the film is good", answer="yes zebra")
+    with pytest.raises(PisteError, match="bundled"):
+        piste.load("piste:reviews", prompt="{text}", labels=["good", "bad"])
+
+
+def test_a_label_has_a_blank_before_it_where_a_text_has_one(llama: Any, tokenizer: Any) -> None:
+    def first(prompt: str, label: str) -> str:
+        classifier: Any = piste.load(llama, tokenizer, prompt=prompt, labels=[label, "zz"])
+        return tokenizer.decode(list(classifier.wordings.wordings[0][1]))
+
+    assert first("{text} Mood:", "good") == " good"
+    assert first("{text} Mood: ", "good") == "good"
+    assert first("{text} Mood: (", "good") == "good"
+    assert first('"{text}"', "good") == " good"
+    assert first('{text} is "', "good") == "good"

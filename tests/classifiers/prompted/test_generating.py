@@ -96,6 +96,56 @@ def test_pinned_turns_stay(llama: Any, tokenizer: Any) -> None:
     assert {unit.part for unit in e.units} == {"user 1"}
 
 
+def test_answers_are_compared_checked_and_judged(model: Any, tmp_path: Any) -> None:
+    prompt = "The film was slow. Was the ending good?"
+    compared = piste.compare(model, prompt, ["slalom", "lime", "occlusion"], samples=30)
+    assert list(compared.verdicts) == ["slalom", "lime", "occlusion"]
+    assert all(one.answer == one.answer for one in compared.checks)
+    e = piste.explain(model, prompt, answer="good end", against="bad", samples=30)
+    e.to_json(tmp_path / "e.json")
+    stored = piste.read(tmp_path / "e.json")
+    [check] = piste.check(model, [stored], [[1]])
+    whole, _ = model.answering(prompt, "good end", "bad")
+    subject = whole.subject(prompt)
+    kept = [unit for unit in range(len(subject)) if unit != 1]
+    assert check.answer == pytest.approx(float(e.target(subject.ask([kept]))[0]), abs=1e-4)
+    other = piste.explain(model, "A bad film.", answer="good", samples=30)
+    rows = piste.evaluation.judge(model, [stored, other, e.of("end")], ["fidelity"])
+    assert [np.isfinite(row.figures["r2_all"]) for row in rows] == [True] * 3
+    with pytest.raises(PisteError, match="of another"):
+        piste.evaluation.judge(model.answering(prompt, "good")[0], [e], ["fidelity"])
+
+
+def test_own_answers_are_asked_again_token_by_token(model: Any) -> None:
+    e = piste.explain(model, "The film was slow.", samples=20)
+    again = model.explained(e)
+    assert again.known.tokens == e.answer.tokens
+    subject = again.subject(e.input)
+    np.testing.assert_allclose(
+        subject.ask([subject.whole])[0], e.answer.log_probabilities[-1], atol=1e-4
+    )
+
+
+def test_a_list_of_prompts(llama: Any, tokenizer: Any, model: Any) -> None:
+    prompts = ["The film was slow.", "A wonderful ending."]
+    apart = [piste.explain(model, one, answer="good", samples=20) for one in prompts]
+    for answer in ("good", ["good", "good"]):
+        found = piste.explain(model, prompts, answer=answer, samples=20)
+        for one, other in zip(found, apart, strict=True):
+            np.testing.assert_allclose(one.score(), other.score(), atol=1e-6)
+    chats = [[{"role": "user", "content": one}] for one in prompts]
+    assert [e.units[0].part for e in piste.explain(model, chats, samples=20)] == ["user 1"] * 2
+    with pytest.raises(PisteError, match="one for each of the 2"):
+        piste.explain(model, prompts, answer=["good"])
+    with pytest.raises(PisteError, match=r"Input 1: .*empty"):
+        piste.explain(model, ["The film.", " "], samples=20)
+    with pytest.raises(PisteError, match="one answer for one prompt"):
+        piste.explain(model, "The film.", answer=["good"])
+    asked = piste.load(llama, tokenizer, prompt="{a}\nQ: {b}\nA:")
+    values = [{"a": "A film.", "b": one} for one in ("Good?", "Bad?")]
+    assert len(piste.explain(asked, values, samples=20)) == 2
+
+
 def test_levels_of_a_context(llama: Any, tokenizer: Any) -> None:
     model = piste.load(llama, tokenizer, prompt="{context}\nQ: {q}\nA:", pinned=["q"])
     context = {"first": "A good film. A slow start.", "second": "It had a bad ending. I did not."}
@@ -114,7 +164,8 @@ def test_levels_of_a_context(llama: Any, tokenizer: Any) -> None:
         (PROMPT, {"answer": "  "}, "answer: expected a text"),
         (PROMPT, {"answer": "good", "against": "good"}, "another answer"),
         ([], {}, "messages"),
-        ([PROMPT, PROMPT], {}, "one prompt"),
+        ([PROMPT, 3], {"samples": 20}, "Input 1"),
+        ([{"role": "user", "content": "Hi"}, "Hi"], {}, "Input 0"),
         ({"context": "x"}, {}, "prompt that has these fields"),
         ("", {}, "empty"),
     ],

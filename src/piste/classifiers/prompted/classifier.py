@@ -21,7 +21,7 @@ from piste.classifiers.text.masking import MaskedSubject
 from piste.classifiers.text.subject import TokenSubject
 from piste.classifiers.text.tokenization import read_tokens
 from piste.classifiers.text.units import Token
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.prompt_text import PromptText
 from piste.subject import PROMPT_UNITS, Binding, Subject, Unit, text_units
 
@@ -264,11 +264,22 @@ def answer_tokens(tokenizer: Any, prompt: PromptText, answer: str) -> list[int]:
     before = list(tokenizer(end, **options)["input_ids"]) if end else []
     whole = list(tokenizer(end + written, **options)["input_ids"])
     if before and whole[: len(before)] == before and len(whole) > len(before):
-        return whole[len(before) :]
+        return _known(tokenizer, whole[len(before) :], answer)
     alone = list(tokenizer(written, **options)["input_ids"])
     if not alone:
         raise PisteError(f"Expected a label or answer the tokenizer knows, got {answer!r}.")
-    return alone
+    return _known(tokenizer, alone, answer)
+
+
+def _known(tokenizer: Any, tokens: list[int], answer: str) -> list[int]:
+    """Tokens that stand for this answer, not for whatever the tokenizer does not know."""
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    if unknown is not None and unknown in tokens and unknown != tokenizer.eos_token_id:
+        raise PisteError(
+            f"Expected a label or answer the tokenizer knows, got {shorten(answer)}, which has "
+            "unknown tokens: choose another wording."
+        )
+    return tokens
 
 
 def _label_tokens(

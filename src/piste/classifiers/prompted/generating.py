@@ -22,7 +22,7 @@ from piste.classifiers.prompted.classifier import (
 from piste.classifiers.prompted.prompt import Prompt, conversation, render_turns
 from piste.classifiers.prompted.tail import Tail
 from piste.errors import PisteError, shorten
-from piste.explanation import Output
+from piste.explanation import Explanation, Output
 from piste.prompt_text import PromptText
 from piste.subject import Binding, Question, Sequence1D, Subject
 from piste.target import Target, TargetChoice
@@ -67,11 +67,6 @@ class LanguageModel(Classifier):
             return input
         if self.prompt is not None:
             return self.prompt.render(input, self._chat)
-        if isinstance(input, list) and not all(isinstance(one, Mapping) for one in input):
-            raise PisteError(
-                "Expected one prompt or the messages of one chat for a language model without "
-                "labels, got a list of others: explain one after the other."
-            )
         if isinstance(input, Mapping):
             raise PisteError(
                 "Expected a prompt or messages, got values for fields: load the model with a "
@@ -79,17 +74,26 @@ class LanguageModel(Classifier):
             )
         return render_turns(conversation(input, self.pinned), self._chat)
 
+    def prompts(self, input: Any) -> list[Any] | None:
+        """The prompts of a list, None if it is one: messages of a chat are one prompt."""
+        if not isinstance(input, list) or not input:
+            return None
+        if self.prompt is None and all(isinstance(one, Mapping) for one in input):
+            return None
+        return input
+
     def answering(
         self,
         input: Any,
-        answer: str | None = None,
+        answer: str | Sequence[int] | None = None,
         against: str | None = None,
         longest: int = LONGEST_ANSWER,
     ) -> tuple[AnsweringClassifier, PromptText]:
         """A classifier of one answer to a prompt, and the prompt.
 
-        Without ``answer`` the model's own is taken, by greedy decoding of at most ``longest``
-        tokens. ``against`` is another answer, from which the first is told apart.
+        ``answer`` is a text or tokens; without it the model's own is taken, by greedy decoding of
+        at most ``longest`` tokens. ``against`` is another answer, from which the first is told
+        apart.
         """
         prompt = self.render(input)
         tokens = self._generated(prompt, longest) if answer is None else self._read(prompt, answer)
@@ -97,11 +101,23 @@ class LanguageModel(Classifier):
         if other == tokens:
             raise PisteError("against: expected another answer than the one explained, got it.")
         text, spans = _text_and_spans(self.tokenizer, tokens)
-        known = Answer(text, spans, None if against is None else against.strip())
+        known = Answer(text, spans, None if against is None else against.strip(), tuple(tokens))
         answers = [tokens] if other is None else [tokens, other]
         return AnsweringClassifier(self, prompt, known, Tail.of(answers)), prompt
 
-    def _read(self, prompt: PromptText, answer: str) -> list[int]:
+    def explained(self, explanation: Explanation) -> AnsweringClassifier:
+        answer = explanation.answer
+        if answer is None:
+            raise PisteError(
+                f"{self.name!r} has no labels, and the explanation is of "
+                f"{explanation.target.name}: give the classifier that was explained."
+            )
+        asked = self.answering(explanation.input, answer.tokens or answer.text, answer.against)
+        return asked[0]
+
+    def _read(self, prompt: PromptText, answer: str | Sequence[int]) -> list[int]:
+        if isinstance(answer, tuple) and answer:
+            return list(answer)
         if not isinstance(answer, str) or not answer.strip():
             raise PisteError(f"answer: expected a text, got {shorten(answer)}.")
         return answer_tokens(self.tokenizer, prompt, answer)
@@ -144,6 +160,15 @@ class AnsweringClassifier(AnswerClassifier):
         super().__init__(owner.model, owner.tokenizer, tail, name=owner.name)
         self.prompt, self.known = prompt, known
         self.labels, self.kind = (known.text,), "regression"
+
+    def explained(self, explanation: Explanation) -> AnsweringClassifier:
+        answer = explanation.answer
+        if answer is None or (answer.text, answer.against) != (self.known.text, self.known.against):
+            raise PisteError(
+                "This classifier is of one answer, and the explanation is of another: give the "
+                "language model, or call its answering() with that answer."
+            )
+        return self
 
     def bind(self, input: Any, how: Binding) -> Subject:
         if str(input) != str(self.prompt):

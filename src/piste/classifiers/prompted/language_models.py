@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +101,11 @@ def _from_name(source: str, how: Loading) -> tuple[Any, Any]:
     options: dict[str, Any] = {}
     place = Path(source)
     folder = source
+    if source.startswith("piste:"):
+        raise PisteError(
+            f"Expected a language model for a prompt, got the bundled {source!r}, which answers "
+            "without one: leave prompt out."
+        )
     if source.endswith(".gguf"):
         need("gguf", "gguf", "A GGUF file")
         need("accelerate", "gguf", "A GGUF file")
@@ -112,7 +119,7 @@ def _from_name(source: str, how: Loading) -> tuple[Any, Any]:
     chosen = device_of(how.device)
     dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
-        with _quiet():
+        with _quiet(), _read_once() if options else nullcontext():
             tokenizer = how.reader or transformers.AutoTokenizer.from_pretrained(folder, **options)
             if not options:
                 options = {"use_safetensors": True}
@@ -127,6 +134,24 @@ def _from_name(source: str, how: Loading) -> tuple[Any, Any]:
             f"be reached ({first})."
         ) from problem
     return model.to(chosen).eval(), tokenizer
+
+
+@contextmanager
+def _read_once() -> Iterator[None]:
+    """A GGUF file is read once, not for config, tokenizer and weights each.
+
+    transformers also makes the same table of names for every module; both are kept meanwhile,
+    which halves the time.
+    """
+    gguf: Any = import_module("gguf")
+    kept = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
+    for name, made in kept.items():
+        setattr(gguf, name, cache(made))
+    try:
+        yield
+    finally:
+        for name, made in kept.items():
+            setattr(gguf, name, made)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Any, TypeAlias
+from unicodedata import east_asian_width
 
 from piste.errors import PisteError, shorten
 from piste.prompt_text import Part, PromptText
@@ -21,6 +22,7 @@ ChatTemplate: TypeAlias = Callable[[list[dict[str, str]]], str]
 """Turns messages into the text a model reads, up to where its answer begins."""
 
 _BETWEEN = "\n\n"
+_OPENING = "([{<“‘«„"
 # Private characters that stand for the contents while a chat template is read.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 
@@ -70,6 +72,10 @@ class Prompt:
 
     def __post_init__(self) -> None:
         _check_template(self.template)
+        for name in ("pinned", "free"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+                raise PisteError(f"{name}: expected a list of names, got {shorten(given)}.")
         for example in self.examples:
             if not isinstance(example, (tuple, list)) or len(example) != 2:
                 raise PisteError(
@@ -98,6 +104,7 @@ class Prompt:
     def turns(self, values: Values) -> tuple[Turn, ...]:
         """The filled prompt: one turn for a text, one per message for a chat."""
         filled = self._filled(values)
+        self._check_names(filled)
         if isinstance(self.template, str):
             pieces: list[Piece] = []
             for number, (example, label) in enumerate(self.examples, 1):
@@ -117,6 +124,20 @@ class Prompt:
         assert not isinstance(self.template, str)
         return [message["content"] for message in self.template]
 
+    def _check_names(self, filled: Mapping[str, FieldValue]) -> None:
+        """Refuse names of parts that are not there; documents may differ from input to input."""
+        if not all(isinstance(value, str) for value in filled.values()):
+            return
+        known = {*self.fields, "system", "examples"}
+        known |= {f"example {number}" for number in range(1, len(self.examples) + 1)}
+        for name in ("pinned", "free"):
+            for part in getattr(self, name):
+                if part not in known:
+                    raise PisteError(
+                        f"{name}: expected parts of the prompt ({', '.join(sorted(known))}), got "
+                        f"{part!r}."
+                    )
+
     def _filled(self, values: Values) -> dict[str, FieldValue]:
         fields = self.fields
         if isinstance(values, str) and len(fields) == 1:
@@ -124,7 +145,9 @@ class Prompt:
         if not isinstance(values, Mapping) or set(values) != set(fields):
             got = sorted(values) if isinstance(values, Mapping) else shorten(values)
             wanted = ", ".join(fields) or "none: the prompt has no fields"
-            raise PisteError(f"Expected a value for each field ({wanted}), got {got}.")
+            form = ", ".join(f'"{name}": "…"' for name in fields)
+            hint = f": give {{{form}}}" if fields else ""
+            raise PisteError(f"Expected a value for each field ({wanted}), got {got}{hint}.")
         return dict(values)
 
     def _text(self, template: str, filled: Mapping[str, FieldValue]) -> list[Piece]:
@@ -221,12 +244,24 @@ def render_turns(turns: Sequence[Turn], chat: ChatTemplate | None) -> PromptText
 
 
 def continuation(prompt: str, label: str) -> str:
-    """A label as it continues a prompt: behind a blank, unless the prompt ends in white space.
+    """A label as it continues a prompt: behind a blank, where such a text has one.
+
+    There is none behind white space, an opening bracket or quotation mark, and none next to
+    Chinese or Japanese characters.
 
     >>> continuation("Sentiment:", "good"), continuation("Sentiment: ", "good")
     (' good', 'good')
+    >>> continuation("Sentiment: (", "A"), continuation('It is "', "good")
+    ('A', 'good')
+    >>> continuation("评价：", "好")
+    '好'
     """
-    return label if not prompt or prompt[-1].isspace() or label[:1].isspace() else f" {label}"
+    if not prompt or prompt[-1].isspace() or label[:1].isspace() or prompt[-1] in _OPENING:
+        return label
+    if prompt[-1] == '"' and prompt.rpartition("\n")[2].count('"') % 2:
+        return label
+    wide = (prompt[-1], label[:1] or " ")
+    return label if any(east_asian_width(sign) in "WF" for sign in wide) else f" {label}"
 
 
 def _check_template(template: object) -> None:

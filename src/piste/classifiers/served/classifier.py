@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,14 @@ from piste.classifiers.base import check_text
 from piste.classifiers.loading import Loading
 from piste.classifiers.prompted.labels import read_labels
 from piste.classifiers.prompted.prompt import Prompt
+from piste.classifiers.served import remembered
 from piste.classifiers.served.client import Client, Refused
 from piste.classifiers.served.endpoint import Turns, joined
-from piste.classifiers.served.probing import Findings, probe
+from piste.classifiers.served.probing import Findings, attempt, probe, sample_turns
 from piste.classifiers.served.scoring import Scored
-from piste.classifiers.served.subject import PromptSubject
+from piste.classifiers.served.subject import PromptSubject, as_turns
 from piste.errors import PisteError, ServiceError
+from piste.prompt_text import PromptText
 from piste.subject import PROMPT_UNITS, Binding, Question, Subject, text_units
 from piste.types import Floats
 
@@ -58,6 +62,7 @@ class ServedClassifier(Classifier):
         self.budget = self.concurrency = concurrency
         self.answered = self.bounded = 0
         self._findings: Findings | None = None
+        self._file: Path | None = None
         self._probing = threading.Lock()
 
     # -- inputs ------------------------------------------------------------------------------
@@ -79,6 +84,8 @@ class ServedClassifier(Classifier):
                 "Expected a text or a value for each field of the prompt, got a pair: give "
                 "{field: text, …}."
             )
+        if isinstance(input, PromptText):
+            return PromptSubject(self, as_turns(input), input, kind)
         given = check_text(input)[0] if isinstance(input, (str, tuple)) else input
         return PromptSubject(self, self.prompt.turns(given), given, kind)
 
@@ -91,7 +98,7 @@ class ServedClassifier(Classifier):
             if self._findings is None:
                 begun, sent = time.perf_counter(), self.client.requests
                 try:
-                    self._findings = probe(self.client, self.model, self.prompt, self.wordings)
+                    self._findings = self._found()
                 except Refused as problem:
                     raise self._refusal(problem) from problem
                 finally:
@@ -99,10 +106,44 @@ class ServedClassifier(Classifier):
                     self.calibration.seconds += time.perf_counter() - begun
             return self._findings
 
+    def _found(self) -> Findings:
+        """As it was remembered, if the server still says the same of the sample; else probed."""
+        sample = sample_turns(self.prompt)
+        known = None if self._file is None else remembered.read(self._file, self.client, self.model)
+        if known is not None:
+            scored, _ = attempt(lambda: known[0].scoring.score(sample))
+            if scored is not None and remembered.agree(scored.labels, known[1]):
+                return known[0]
+        found = probe(self.client, self.model, self.prompt, self.wordings)
+        if self._file is None:
+            return found
+        labels = found.scoring.score(sample).labels
+        if known is not None:
+            found.generation = known[0].generation
+            if not remembered.agree(labels, known[1]):
+                found.generation += 1
+                warnings.warn(
+                    f"{self.client.url} answers otherwise than when the cache was filled: answers "
+                    "kept from then are not used.",
+                    stacklevel=2,
+                )
+        remembered.write(self._file, found, labels)
+        return found
+
+    def remember(self, folder: Path) -> None:
+        name = blake2b(self._identity().encode(), digest_size=12).hexdigest()
+        self._file = folder / f"server-{name}.json"
+
     def calibrate(self, subject: Subject) -> None:
         _ = self.findings
 
     def fingerprint(self) -> str:
+        found = self.findings
+        again = [found.generation] if found.generation else []
+        text = self._identity(found.scoring.identity(), *again)
+        return f"served {blake2b(text.encode(), digest_size=32).hexdigest()}"
+
+    def _identity(self, *more: object) -> str:
         what = [
             _SCHEME,
             self.client.url,
@@ -110,10 +151,9 @@ class ServedClassifier(Classifier):
             self.prompt.template,
             self.prompt.examples,
             self.wordings,
-            self.findings.scoring.identity(),
+            *more,
         ]
-        text = json.dumps(what, ensure_ascii=False, sort_keys=True, default=list)
-        return f"served {blake2b(text.encode(), digest_size=32).hexdigest()}"
+        return json.dumps(what, ensure_ascii=False, sort_keys=True, default=list)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -184,7 +224,10 @@ class ServedClassifier(Classifier):
         return self.findings.scoring.score(turns)
 
     def _refusal(self, problem: Refused) -> ServiceError:
-        return ServiceError(f"{self.client.url} refuses a question ({problem}).")
+        return ServiceError(
+            f"{self.client.url} refuses a question ({problem}): shorten the text, or change the "
+            "prompt."
+        )
 
     def _tokens(self, turns: Turns) -> float:
         rate = 0.0 if self._findings is None else self._findings.tokens_per_character

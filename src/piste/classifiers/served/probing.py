@@ -29,7 +29,7 @@ from piste.errors import ServiceError
 _SAMPLE = "This is a text."
 _TOPS = (500, 100, 20, 5, 1)
 """Lengths of lists that are tried; servers refuse those above their own limit."""
-_AGREE = 0.1
+AGREE = 0.1
 """How far two log-probabilities of one token may lie apart; servers that batch round otherwise."""
 _LONGEST = 16  # tokens of a wording
 _USUAL_RATE = 0.3  # tokens per character, where the server counts none
@@ -46,11 +46,18 @@ class Findings:
     tokens_per_character: float = _USUAL_RATE
     returns: dict[str, Any] = field(default_factory=dict)
     """What was tried, and what came of it."""
+    generation: int = 0
+    """How often the server was seen to answer otherwise than before."""
 
 
 def filled_turns(prompt: Prompt, values: Any) -> Turns:
     """Roles and contents of a filled prompt."""
     return tuple((turn.role, turn.text) for turn in prompt.turns(values))
+
+
+def sample_turns(prompt: Prompt) -> Turns:
+    """The prompt with a short text in every field."""
+    return filled_turns(prompt, dict.fromkeys(prompt.fields, _SAMPLE))
 
 
 def probe(
@@ -75,7 +82,7 @@ class _Probe:
         labels: Mapping[str, Sequence[str]],
     ) -> None:
         self.client = client
-        self.turns = filled_turns(prompt, dict.fromkeys(prompt.fields, _SAMPLE))
+        self.turns = sample_turns(prompt)
         self.wordings: Wordings = list(labels.items())
         self.texts = [text for _, own in self.wordings for text in own]
         self.endpoint = Endpoint(client, model, chat=prompt.is_chat)
@@ -163,7 +170,7 @@ class _Probe:
         found: dict[str, list[Given]] = {}
         for wording in self.texts:
             answer = self.endpoint.continued(self.turns, wording)
-            tokens, problem = _attempt(
+            tokens, problem = attempt(
                 lambda answer=answer: self.endpoint.given(self.turns, answer, option)  # type: ignore[misc]  # bound here
             )
             own = behind_prompt(tokens, answer)
@@ -187,12 +194,12 @@ class _Probe:
         known = [number for number in ids if number is not None]
         if not paths.single or len(known) < len(ids):
             return None
-        found, problem = _attempt(lambda: self.endpoint.named(self.turns, known))
+        found, problem = attempt(lambda: self.endpoint.named(self.turns, known))
         exact = [tokens[text][0].logprob or 0.0 for text in paths.texts]
         if problem or found is None:
             self.returns["logprob_token_ids"] = problem or "not returned"
             return None
-        if any(abs(a - b) > _AGREE for a, b in zip(found, exact, strict=True)):
+        if any(abs(a - b) > AGREE for a, b in zip(found, exact, strict=True)):
             self.returns["logprob_token_ids"] = "returned, but unlike those of the prompt"
             return None
         self.returns["logprob_token_ids"] = "returned"
@@ -245,13 +252,13 @@ class _Probe:
         if not self.endpoint.chat:
             return True
         turns = self._repeated(self.endpoint.continued(self.turns, wording))
-        likeliest, _ = _attempt(
+        likeliest, _ = attempt(
             lambda: self.endpoint.likeliest(turns, path[0].decode(errors="replace"), top=top)
         )
         return likeliest is not None and next(iter(likeliest)) == path[1]
 
 
-def _attempt(ask: Callable[[], Any]) -> tuple[Any, str]:
+def attempt(ask: Callable[[], Any]) -> tuple[Any, str]:
     """What came, or None and why the server does not do it."""
     try:
         return ask(), ""
@@ -266,9 +273,7 @@ def _attempt(ask: Callable[[], Any]) -> tuple[Any, str]:
 def _agree(token: Given, likeliest: Mapping[bytes, float]) -> bool:
     """Whether a label's first token is as likely as in the list, if it is there."""
     seen = likeliest.get(token.text.encode())
-    return (
-        seen is None or token.logprob is None or math.isclose(seen, token.logprob, abs_tol=_AGREE)
-    )
+    return seen is None or token.logprob is None or math.isclose(seen, token.logprob, abs_tol=AGREE)
 
 
 def _code(token: Given) -> bytes:

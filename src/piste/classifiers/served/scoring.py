@@ -29,6 +29,10 @@ class Scoring(Protocol):
     """One way to score the labels."""
 
     @property
+    def paths(self) -> Paths:
+        """The wordings and their tokens."""
+
+    @property
     def requests(self) -> int:
         """The most requests one question takes."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,9 @@ from piste.classifiers.base import EngineSubject
 from piste.classifiers.prompted.prompt import Piece, Turn
 from piste.classifiers.served.endpoint import Turns
 from piste.classifiers.text.function import TextSubject
+from piste.classifiers.text.spans import place_spans
 from piste.errors import PisteError
+from piste.prompt_text import Message, Part, PromptText
 from piste.subject import Parts, Question, Sequence1D, SpanFunction, Spans, Unit
 
 _BETWEEN = "\n\n"
@@ -25,7 +27,8 @@ class PromptSubject(EngineSubject):
     """The units of a prompt's removable pieces.
 
     If there is one such piece and it is the text that was given, ``input`` is that text and spans
-    count in it. Else ``input`` is all of the prompt, turns with an empty line between them.
+    count in it. Else ``input`` is all of the prompt with its parts, turns with an empty line
+    between them; :func:`as_turns` makes turns of it again.
     Units of one piece may be dropped, repeated and reordered; units of several only dropped.
     """
 
@@ -38,38 +41,24 @@ class PromptSubject(EngineSubject):
     ) -> None:
         self.classifier = classifier
         self._turns = tuple(turns)
-        cut: dict[tuple[int, int], TextSubject] = {}
-        spans: list[tuple[int, int]] = []  # where each of those pieces begins, in the whole prompt
-        names: list[str | None] = []
-        place = 0
-        for row, turn in enumerate(turns):
-            for column, piece in enumerate(turn.pieces):
-                if _has_words(piece):
-                    whole = [(0, len(piece.text))]
-                    own_units = whole if units == "parts" else units
-                    cut[row, column] = TextSubject(classifier, piece.text, own_units)
-                    names.append(piece.name)
-                    spans.append((place, place + len(piece.text)))
-                place += len(piece.text)
-            place += len(_BETWEEN)
-        if not cut:
+        prompt = as_prompt_text(turns)
+        places = _removable(turns)
+        if not places:
             raise PisteError(
                 "The prompt has nothing that may be removed: give a text with at least one word, "
                 "and a field that is not pinned."
             )
-        if len(cut) > 1 and not isinstance(units, str) and not callable(units):
-            raise PisteError(
-                "units: expected a kind of units for a prompt with several parts that may be "
-                "removed, got spans: choose 'parts', 'sentences' or 'words'."
-            )
+        alone = len(places) == 1 and _piece(turns, next(iter(places))).text == given
+        self.input = str(given) if alone else prompt
+        cut: dict[tuple[int, int], TextSubject] = {}
+        for key, own_units in _units_of_pieces(units, turns, places, self.input, alone).items():
+            cut[key] = TextSubject(classifier, _piece(turns, key).text, own_units)
         self._cut = cut
-        alone = len(cut) == 1 and next(iter(cut.values())).input == given
-        self.input = str(given) if alone else _BETWEEN.join(turn.text for turn in turns)
         found: list[Unit] = []
         self._first: dict[tuple[int, int], int] = {}
-        for (key, own), (start, _), name in zip(cut.items(), spans, names, strict=True):
+        for key, own in cut.items():
             self._first[key] = len(found)
-            shift, part = (0, None) if alone else (start, name)
+            shift, part = (0, None) if alone else (places[key], _piece(turns, key).name)
             found += [
                 replace(unit, start=unit.start + shift, end=unit.end + shift, part=part)
                 for unit in own.units
@@ -85,7 +74,7 @@ class PromptSubject(EngineSubject):
             if (row, column) not in cut
         )
         self.limit = None
-        self.cut = "parts" if units == "parts" else next(iter(cut.values())).cut
+        self.cut = units if isinstance(units, str) else [(one.start, one.end) for one in found]
         self.notes = {"long": "fits"}
 
     @property
@@ -114,5 +103,85 @@ class PromptSubject(EngineSubject):
         return tuple(rows)
 
 
-def _has_words(piece: Piece) -> bool:
-    return piece.removable and bool(piece.text.strip())
+def as_prompt_text(turns: Sequence[Turn]) -> PromptText:
+    """Turns as one text that knows its parts, and its messages if there are roles."""
+    parts: list[Part] = []
+    messages: list[Message] = []
+    place = 0
+    for turn in turns:
+        start = place
+        for piece in turn.pieces:
+            if piece.name is not None and piece.text:
+                parts.append(Part(piece.name, place, place + len(piece.text), piece.removable))
+            place += len(piece.text)
+        if turn.role is not None:
+            messages.append((turn.role, start, place))
+        place += len(_BETWEEN)
+    return PromptText(_BETWEEN.join(turn.text for turn in turns), parts, messages=messages)
+
+
+def as_turns(prompt: PromptText) -> tuple[Turn, ...]:
+    """The turns that :func:`as_prompt_text` was given.
+
+    >>> turns = (Turn("user", (Piece("Is "), Piece("it", "text", True))),)
+    >>> as_turns(as_prompt_text(turns)) == turns
+    True
+    """
+    whole: list[tuple[str | None, int, int]] = [*prompt.messages] or [(None, 0, len(prompt))]
+    turns = []
+    for role, start, end in whole:
+        pieces, at = [], start
+        for part in prompt.parts:
+            if start <= part.start and part.end <= end:
+                pieces.append(Piece(prompt[at : part.start]))
+                pieces.append(Piece(prompt[part.start : part.end], part.name, part.removable))
+                at = part.end
+        pieces.append(Piece(prompt[at:end]))
+        turns.append(Turn(role, tuple(piece for piece in pieces if piece.text)))
+    return tuple(turns)
+
+
+def _piece(turns: Sequence[Turn], key: tuple[int, int]) -> Piece:
+    return turns[key[0]].pieces[key[1]]
+
+
+def _removable(turns: Sequence[Turn]) -> dict[tuple[int, int], int]:
+    """Turn and number of every piece with units, and where it starts in the whole prompt."""
+    found = {}
+    place = 0
+    for row, turn in enumerate(turns):
+        for column, piece in enumerate(turn.pieces):
+            if piece.removable and piece.text.strip():
+                found[row, column] = place
+            place += len(piece.text)
+        place += len(_BETWEEN)
+    return found
+
+
+def _units_of_pieces(
+    units: str | Spans | SpanFunction,
+    turns: Sequence[Turn],
+    places: Mapping[tuple[int, int], int],
+    text: str,
+    alone: bool,
+) -> dict[tuple[int, int], str | Spans]:
+    """What every piece is cut into; those without any of the user's spans are pinned."""
+    if isinstance(units, str):
+        if units != "parts":
+            return dict.fromkeys(places, units)
+        return {key: [(0, len(_piece(turns, key).text))] for key in places}
+    own: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for _, start, end in place_spans(units, [text]):
+        inside = 0
+        for key, place in places.items():
+            first = 0 if alone else place
+            last = first + len(_piece(turns, key).text)
+            if text[max(start, first) : min(end, last)].strip():
+                own.setdefault(key, []).append((max(start, first) - first, min(end, last) - first))
+                inside += 1
+        if inside != 1:
+            raise PisteError(
+                f"units: expected spans within one part of the prompt that may be removed, got "
+                f"({start}, {end})."
+            )
+    return dict(own)

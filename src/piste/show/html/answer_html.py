@@ -14,13 +14,14 @@ import numpy as np
 
 from piste.answer import Answer
 from piste.classifiers.text.units import sentence_spans
+from piste.engine import Progress
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
 from piste.show.score_terms import part_sums
 
-MOST = 80
-"""Spans that are explained beforehand; each takes a tenth of a second or two."""
+MOST = 48
+"""Spans that are explained beforehand; each takes a tenth of a second to half a second."""
 _LONGEST_WORD = 30
 """Characters; texts without blanks have longer ones, and are selected token by token."""
 
@@ -143,9 +144,16 @@ def explained(e: Explanation) -> tuple[dict[Span, Explanation], str | None]:
     if len(wanted) > MOST:
         wanted = all_sentences[:MOST]
     found = {}
-    for first, last in wanted:
-        try:
-            found[first, last] = e.of((all_words[first][0], all_words[last][1]))
-        except PisteError as problem:
-            return {}, str(problem)
+    with _Spans() as shown:
+        shown.plan(len(wanted))
+        for first, last in wanted:
+            try:
+                found[first, last] = e.of((all_words[first][0], all_words[last][1]))
+            except PisteError as problem:
+                return {}, str(problem)
+            shown.advance(1)
     return found, None
+
+
+class _Spans(Progress):
+    title = "explaining words of the answer"

@@ -94,8 +94,11 @@
     fillPrompt(images);
     drop.hidden = !images;
     form.querySelector(".piste-labels").textContent = labels.length ? `says ${labels.slice(0, 8).join(", ")}${labels.length > 8 ? " …" : ""}` : "";
-    form.units.replaceChildren(...["", ...units].map((name) => new Option(name || (images ? "parts" : "words"), name)));
-    if (!images) form.units.remove(1); // words are what comes by itself
+    const cut = (name) => name.replaceAll(",", " → ") || (images ? "parts" : "words");
+    const others = units.filter((name) => images || name !== "words"); // they come by themselves
+    form.units.replaceChildren(...["", ...others].map((name) => new Option(cut(name), name)));
+    if (!images && !separate()) form.units.add(new Option("what I mark", "marked"));
+    mark();
     const targets = [["the predicted class", ""], ...labels.map((label) => [label, label])];
     if (labels.length > 2) targets.push(["all classes", "all"]);
     form.target.replaceChildren(...targets.map(([text, value]) => new Option(text, value)));
@@ -113,13 +116,22 @@
       (about.first.includes(name) ? first : more).append(label);
     }
   }
+  // In a chat the text stands behind what the template writes: nothing is marked there.
+  function mark() {
+    const chat = form.chat.checked && model().chat;
+    for (const option of form.units.options) if (option.value === "marked") option.disabled = chat;
+    if (chat && form.units.value === "marked") form.units.value = "";
+    form.querySelector(".piste-marking").hidden = form.units.value !== "marked";
+  }
+  const marking = piste.marking(form.text, form.querySelector(".piste-marking"));
+  const units = () => (form.units.value === "marked" ? marking.value() : form.units.value);
   function budget() {
     const questions = budgets[form.samples.value];
     form.querySelector("output").textContent = questions ? `${questions} questions` : "what the method likes";
   }
   function request() {
     const wanted = {
-      model: form.model.value, methods: chosen(), units: form.units.value || null,
+      model: form.model.value, methods: chosen(), units: units() || null,
       target: form.target.value || null, samples: budgets[form.samples.value], long: "truncate",
     };
     if (model().reads === "images") wanted.image = image;
@@ -169,6 +181,9 @@
     for (const name of ["units", "target"]) {
       if ([...form[name].options].some((one) => one.value === state.get(name))) form[name].value = state.get(name);
     }
+    marking.set(state.get("units"));
+    if (marking.is(state.get("units")) && !separate()) form.units.value = "marked";
+    mark();
     form.samples.value = Math.max(budgets.indexOf(Number(state.get("samples")) || null), 0);
     const methods = (state.get("methods") || "").split(",").filter(Boolean);
     if (methods.length) {
@@ -259,6 +274,7 @@
     tell("");
     if (!wanted.methods.length) return tell("No method is chosen: tick at least one.");
     if (model().reads === "images" && !image) return tell("There is no image yet: drop one, or choose a file.");
+    if (form.units.value === "marked" && !wanted.units) return tell("Nothing is marked yet: select some text and add it.");
     if (wanted.text !== undefined && !wanted.text.trim()) return tell("There is no text yet: type one, or try an example.");
     const empty = Object.entries(wanted.fields || {}).find(([, text]) => !text.length);
     if (empty) return tell(`There is nothing in “${empty[0]}” yet: type a text.`);
@@ -341,6 +357,7 @@
     const short = text.length > 44 ? `${text.slice(0, 43)}…` : text;
     form.querySelector(".piste-examples").append(piste.button(short, () => {
       form.text.value = text;
+      marking.set("");
       [removed, span] = [[], null];
       explain();
     }));
@@ -358,6 +375,7 @@
   });
   form.model.addEventListener("change", () => { fill(); again(); });
   form.samples.addEventListener("input", budget);
+  for (const control of [form.units, form.chat]) control.addEventListener("change", mark);
   for (const control of [form.units, form.target, form.samples, form.chat]) control.addEventListener("change", again);
   for (const group of form.querySelectorAll(".piste-methods")) group.addEventListener("change", again);
   working.querySelector("button").addEventListener("click", () => {
