@@ -24,7 +24,6 @@ LAYERS = (
         "surrogates",
         "classifier",
         "explanation",
-        "held_out",
     ),
     ("data",),
     ("engine",),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from piste.explanation import Fidelity
+from piste.explanation import Fidelity, r_squared
 from piste.slalom.pairs import PairEffect
 from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
@@ -18,6 +18,8 @@ from piste.target import Target
 from piste.types import Counts, Floats, Ints
 
 State = TypeVar("State")
+_RESAMPLED = 1000
+"""Bootstrap samples of an interval."""
 
 
 @dataclass
@@ -147,3 +149,37 @@ def held_out_share(share_of: int, total: int, n: int) -> int:
     """
     there_are = 2**n - 2 if n < 12 else total * 4
     return min(max(share_of // 8, 10), 100, total // 2, there_are // 4)
+
+
+def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
+    """How well predictions meet the answers to questions that were not fitted, over all outputs."""
+    if len(answered) < 2:
+        return Fidelity(float("nan"), float("nan"), len(answered))
+    r2 = r_squared(expected, answered)
+    mse = float(((expected - answered) ** 2).mean())
+    if not np.isfinite(r2):
+        return Fidelity(r2, mse, len(answered))
+    r2_range, mse_range = _ranges(expected, answered)
+    return Fidelity(r2, mse, len(answered), r2_range, mse_range)
+
+
+def _ranges(expected: Floats, answered: Floats) -> tuple[tuple[float, float], ...]:
+    """95 % bootstrap intervals of R² and mean squared error over the questions."""
+    count = len(answered)
+    flat = answered.reshape(count, -1)
+    misses = ((expected - answered) ** 2).reshape(count, -1).sum(axis=1)
+    squares = (flat**2).sum(axis=1)
+    times = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), _RESAMPLED)
+    missed = times @ misses
+    spread = times @ squares - ((times @ flat) ** 2).sum(axis=1) / count
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r2 = np.where(spread > 1e-12 * squares.sum(), 1.0 - missed / spread, np.nan)
+    found = []
+    for numbers in (r2, missed / flat.size):
+        low, high = (
+            np.nanquantile(numbers, [0.025, 0.975])
+            if np.isfinite(numbers).any()
+            else (np.nan, np.nan)
+        )
+        found.append((float(low), float(high)))
+    return tuple(found)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from piste.errors import PisteError
-from piste.slalom.classes import fit_classes, leading
+from piste.slalom.classes import fit_classes
 from piste.slalom.family import Form, Questions
 from piste.slalom.sgd import solve_sgd
 from piste.slalom.solver import Posterior, solve
@@ -34,6 +34,8 @@ _NEAR = 0.12
 _MARGIN = 3.0
 """By how much the log marginal likelihood must be higher to prefer a form that has more."""
 _FEW_ANSWERS = 12
+_MOST_DIRECTIONS = 4
+"""Principal directions of several outputs that shared weights are found from."""
 _EXACT = 1e-8  # of the variance: an error below is as good as none
 
 
@@ -123,7 +125,7 @@ def fit(
     if options:
         raise PisteError(f"Expected no options for solver='newton', got {next(iter(options))!r}.")
     asked = Questions(used, together)
-    reduced, basis = leading(columns)
+    reduced, basis = _leading(columns)
     flat = answers.ndim == 1
     with threads_for(asked.count * asked.types * reduced.shape[1]):
         if start is not None and start.posterior is not None and start.form is not None:
@@ -162,6 +164,17 @@ def _form(form: FormChoice | Form) -> Form | None:
 def _allowed(form: Form, flat: bool) -> Form:
     """Several outputs share their weights and do not saturate."""
     return form if flat else Form(form.mixing, False, form.background)
+
+
+def _leading(outputs: Floats) -> tuple[Floats, Floats | None]:
+    """Outputs in at most four principal directions; None if they are as they were."""
+    if outputs.shape[1] == 1:
+        return outputs, None
+    centred = outputs - outputs.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+    kept = max(int((sizes > 1e-9 * max(float(sizes[0]), 1e-300)).sum()), 1)
+    basis = directions[: min(kept, _MOST_DIRECTIONS)]
+    return outputs @ basis.T, basis
 
 
 # -- which form --------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from math import comb
 
 import numpy as np
 
-from piste.slalom.parameters import Parameters
 from piste.slalom.shapley import interactions as interactions_of_a_mean
 from piste.slalom.shapley import shapley as shapley_of_a_mean
+from piste.slalom.surrogate import Parameters
 from piste.types import Floats, Ints
 
 _FEW = 11
@@ -35,7 +35,7 @@ def shapley(parameters: Parameters, players: Ints) -> tuple[Floats, Floats]:
     ``players`` has the type of every unit; a value is that of one copy.
 
     >>> from piste.slalom import Slalom
-    >>> from piste.slalom.link import Saturation
+    >>> from piste.slalom.surrogate import Saturation
     >>> slalom = Slalom(np.array([9.0, 0.0]), np.zeros(2), link=Saturation(0.0, 2.0))
     >>> values, errors = shapley(Parameters.of(slalom), np.array([0, 1]))
     >>> values.round(3).tolist(), errors.tolist()

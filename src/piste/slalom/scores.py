@@ -12,8 +12,7 @@ from piste.slalom import game
 from piste.slalom.classes import ClassPosterior
 from piste.slalom.family import Layout
 from piste.slalom.fitting import Fit
-from piste.slalom.parameters import Parameters
-from piste.slalom.surrogate import Slalom
+from piste.slalom.surrogate import Parameters, Slalom
 from piste.threads import threads_for
 from piste.types import Floats, Ints
 
@@ -77,7 +76,7 @@ def _of_class(
         ends = []
         for side in (_STEP, -_STEP):
             points = theta[:, None] + side * factor
-            end = Parameters.at(layout, points, fit.active.astype(np.float64)).centred()
+            end = layout.parameters(points, fit.active.astype(np.float64)).centred()
             if pairs is not None:
                 end = end.of_units(types, (pairs, points[layout.pairs]))
             ends.append(_scores(end, counts, linear) | {"shapley": game.shapley_at(end, rows)})
