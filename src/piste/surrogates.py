@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from piste.errors import PisteError, shorten
-from piste.slalom.game import interactions
+from piste.slalom.scores import interactions
 from piste.slalom.surrogate import Background, Parameters, Saturation, Slalom
 from piste.types import Floats, Ints
 

@@ -1,16 +1,18 @@
-"""What a method is: it plans questions, and solves when they are answered."""
+"""What a method is: it plans questions, and solves when they are answered; and how one is made."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from piste.errors import PisteError, need, shorten
 from piste.explanation import Fidelity, r_squared
+from piste.methods import ALIASES, METHODS
 from piste.slalom.pairs import PairEffect
 from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
@@ -121,6 +123,52 @@ class Method(ABC):
     @abstractmethod
     def solve(self, task: Task) -> Solution:
         """Scores from everything asked."""
+
+
+def make(method: Any, options: Mapping[str, Any]) -> Method:
+    """A method with options; unknown names and options are refused.
+
+    ``method`` is any :data:`piste.methods.MethodChoice`. ``samples`` is accepted by all: methods
+    that do not ask a number of questions leave it out, and their results say so.
+
+    >>> from piste.methods import SlalomMethod
+    >>> make("occlusion", {"samples": 100}).name, make(SlalomMethod(), {"samples": 50}).samples
+    ('occlusion', 50)
+    >>> make("leave_one_out", {}).name
+    'occlusion'
+    """
+    kind: Any = type(method) if isinstance(method, Method) else _class(method)
+    known = [field.name for field in fields(kind)]
+    chosen = {name: value for name, value in options.items() if name in known}
+    for option in options:
+        if option not in known and option != "samples":
+            raise PisteError(
+                f"The method {kind.name!r} has no option {option!r}: it has {', '.join(known)}."
+            )
+    made: Method = (
+        kind(**chosen) if method is kind or isinstance(method, str) else replace(method, **chosen)
+    )
+    if made.library:  # now, so that a missing one is reported early
+        need(made.library, made.extra, f"The method {kind.name!r}")
+    return made
+
+
+def options_of(method: str | type[Method]) -> list[str]:
+    """The names of a method's options; an unknown method is refused."""
+    return [field.name for field in fields(_class(method))]
+
+
+def _class(method: object) -> Any:
+    if isinstance(method, type) and issubclass(method, Method):
+        return method
+    if isinstance(method, str):
+        method = ALIASES.get(method, method)
+    if not isinstance(method, str) or method not in METHODS:
+        raise PisteError(
+            f"method: expected one of {', '.join(METHODS)}, or a piste.methods.Method, got "
+            f"{shorten(method)}."
+        )
+    return METHODS[method]
 
 
 def default_samples(distinct: int) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from threadpoolctl import ThreadpoolController
 
 from piste.errors import PisteError
 from piste.slalom.classes import fit_classes
@@ -15,7 +19,6 @@ from piste.slalom.family import Form, Questions
 from piste.slalom.sgd import solve_sgd
 from piste.slalom.solver import Posterior, solve
 from piste.slalom.surrogate import Slalom
-from piste.threads import threads_for
 from piste.types import Flags, Floats
 
 FormChoice = Literal["auto", "paper", "additive", "mixed", "softmax"]
@@ -36,6 +39,9 @@ _MARGIN = 3.0
 _FEW_ANSWERS = 12
 _MOST_DIRECTIONS = 4
 """Principal directions of several outputs that shared weights are found from."""
+# Numbers in the largest matrix; below, waking threads (and fighting torch's over the cores) takes
+# several times longer than the arithmetic.
+_WORTH_THREADS = 2_000_000
 _EXACT = 1e-8  # of the variance: an error below is as good as none
 
 
@@ -175,6 +181,52 @@ def _leading(outputs: Floats) -> tuple[Floats, Floats | None]:
     kept = max(int((sizes > 1e-9 * max(float(sizes[0]), 1e-300)).sum()), 1)
     basis = directions[: min(kept, _MOST_DIRECTIONS)]
     return outputs @ basis.T, basis
+
+
+# -- threads -----------------------------------------------------------------------------------
+
+
+def threads_for(size: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread while a problem of this size is solved, and restore it."""
+    return nullcontext() if size >= _WORTH_THREADS else _single()
+
+
+class _Limited:
+    """The limit holds for the whole process: the first to need it sets it, the last lifts it.
+
+    Only one thread can set it, so whoever solves in several threads sets it around them.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users = 0
+        self.limit: Any = None
+        self.controller: ThreadpoolController | None = None
+
+    def enter(self) -> None:
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                self.controller = self.controller or ThreadpoolController()
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                self.limit.__exit__(None, None, None)
+
+
+_LIMITED = _Limited()
+
+
+@contextmanager
+def _single() -> Iterator[None]:
+    _LIMITED.enter()
+    try:
+        yield
+    finally:
+        _LIMITED.leave()
 
 
 # -- which form --------------------------------------------------------------------------------

@@ -20,11 +20,11 @@ from piste.errors import PisteError
 from piste.explanation import r_squared
 from piste.slalom import sampling
 from piste.slalom.family import Form, Layout, Questions
+from piste.slalom.fitting import threads_for
 from piste.slalom.solver import Posterior, solve
 from piste.slalom.surrogate import Parameters, Slalom
 from piste.subject import Sequence1D, Subject
 from piste.target import Target, resolve
-from piste.threads import threads_for
 from piste.types import Counts, Flags, Floats, Ints
 from piste.vocabulary.table import Vocabulary, keys
 
