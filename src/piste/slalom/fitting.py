@@ -183,52 +183,6 @@ def _leading(outputs: Floats) -> tuple[Floats, Floats | None]:
     return outputs @ basis.T, basis
 
 
-# -- threads -----------------------------------------------------------------------------------
-
-
-def threads_for(size: int) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread while a problem of this size is solved, and restore it."""
-    return nullcontext() if size >= _WORTH_THREADS else _single()
-
-
-class _Limited:
-    """The limit holds for the whole process: the first to need it sets it, the last lifts it.
-
-    Only one thread can set it, so whoever solves in several threads sets it around them.
-    """
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.users = 0
-        self.limit: Any = None
-        self.controller: ThreadpoolController | None = None
-
-    def enter(self) -> None:
-        with self.lock:
-            self.users += 1
-            if self.users == 1:
-                self.controller = self.controller or ThreadpoolController()
-                self.limit = self.controller.limit(limits=1, user_api="blas")
-
-    def leave(self) -> None:
-        with self.lock:
-            self.users -= 1
-            if self.users == 0:
-                self.limit.__exit__(None, None, None)
-
-
-_LIMITED = _Limited()
-
-
-@contextmanager
-def _single() -> Iterator[None]:
-    _LIMITED.enter()
-    try:
-        yield
-    finally:
-        _LIMITED.leave()
-
-
 # -- which form --------------------------------------------------------------------------------
 
 
@@ -327,3 +281,49 @@ def _check(counts: ArrayLike | Any, outputs: ArrayLike) -> tuple[Any, Floats]:
     if not np.isfinite(answers).all() or not np.isfinite(numbers).all() or (numbers < 0).any():
         raise PisteError("Counts must be finite and not negative, outputs finite.")
     return matrix, answers
+
+
+# -- threads -----------------------------------------------------------------------------------
+
+
+def threads_for(size: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread while a problem of this size is solved, and restore it."""
+    return nullcontext() if size >= _WORTH_THREADS else _single()
+
+
+class _Limited:
+    """The limit holds for the whole process: the first to need it sets it, the last lifts it.
+
+    Only one thread can set it, so whoever solves in several threads sets it around them.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users = 0
+        self.limit: Any = None
+        self.controller: ThreadpoolController | None = None
+
+    def enter(self) -> None:
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                self.controller = self.controller or ThreadpoolController()
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                self.limit.__exit__(None, None, None)
+
+
+_LIMITED = _Limited()
+
+
+@contextmanager
+def _single() -> Iterator[None]:
+    _LIMITED.enter()
+    try:
+        yield
+    finally:
+        _LIMITED.leave()
