@@ -18,7 +18,7 @@ READERS: Registry[Callable[[Path], Any]] = Registry(
     "reader",
     "piste.readers",
     {
-        "explanation": "piste.data.storage:read",
+        "explanation": "piste.data.unit_tables:read",
         "comparison": "piste.comparison:read",
         "concepts": "piste.concepts.report:read",
         "results": "piste.evaluation.results:read",

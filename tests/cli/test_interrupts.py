@@ -30,7 +30,7 @@ def swallowed(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize(
     "stage",
     [
-        "piste.cli.application.app",
+        "piste.cli.application",
         "piste.cli.common.start",
         "piste.classifiers.load",
         "piste.engine.engine.Engine.ask",

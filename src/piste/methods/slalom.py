@@ -9,9 +9,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from piste.errors import PisteError
-from piste.explanation import Fidelity
-from piste.held_out import measure_fidelity, r_squared
-from piste.methods.base import Method, Solution, Task, default_samples, held_out_share
+from piste.explanation import Fidelity, r_squared
+from piste.methods.base import (
+    Method,
+    Solution,
+    Task,
+    default_samples,
+    held_out_share,
+    measure_fidelity,
+)
 from piste.methods.budget import FIRST_ROUND, Budget
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import FORMS, Fit, fit

@@ -11,18 +11,15 @@ import numpy as np
 
 from piste.errors import PisteError
 from piste.explanation import Fidelity
-from piste.held_out import measure_fidelity
-from piste.methods.base import Method, Solution, Task
+from piste.methods.base import Method, Solution, Task, measure_fidelity
 from piste.slalom import sampling
 from piste.slalom.family import Form, Layout, Questions
-from piste.slalom.fitting import Fit
-from piste.slalom.link import Saturation
+from piste.slalom.fitting import Fit, threads_for
 from piste.slalom.scores import text_scores
 from piste.slalom.solver import solve
-from piste.slalom.surrogate import Slalom
+from piste.slalom.surrogate import Saturation, Slalom
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
-from piste.threads import threads_for
 from piste.types import Floats
 from piste.validation import check_count
 from piste.vocabulary.table import Vocabulary

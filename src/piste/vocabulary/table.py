@@ -13,8 +13,7 @@ import numpy as np
 
 from piste.data import files
 from piste.errors import PisteError, need
-from piste.slalom.link import Saturation
-from piste.slalom.surrogate import Background, Slalom
+from piste.slalom.surrogate import Background, Saturation, Slalom
 from piste.subject import Subject
 from piste.surrogates import Mixing
 from piste.types import Floats, Ints
