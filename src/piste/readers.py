@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from piste.errors import PisteError, need
+from piste.errors import PisteError, need, shorten
 from piste.registry import Registry
 from piste.validation import check_size
 
@@ -59,6 +59,8 @@ def read(path: str | Path) -> Any:
 
 def kind_of(path: str | Path) -> str:
     """The kind that a file or folder says it is; only reading it shows whether that is true."""
+    if not isinstance(path, (str, Path)):
+        raise PisteError(f"Expected the path of a stored result, got {shorten(path)}.")
     file = Path(path)
     if file.is_dir():
         inside = [file / name for name in _RUN_FILES if (file / name).is_file()]

@@ -37,9 +37,12 @@ class RowOptions:
     pair_column: Annotated[
         str | None, typer.Option(help="The column with the second texts of pairs.")
     ] = None
-    id_column: Annotated[str | None, typer.Option(help="A column that names the rows.")] = None
+    id_column: Annotated[
+        str | None, typer.Option(help="A column that names the rows; default: id, if it is there.")
+    ] = None
     keep: Annotated[
-        str | None, typer.Option(help="Columns to copy to the results, with commas.")
+        str | None,
+        typer.Option(help="Columns to copy to the results, with commas; default: small ones."),
     ] = None
 
 
@@ -124,7 +127,7 @@ def corpus(
         check_count("--workers", run.workers)
     from piste import corpus as library
 
-    kept = tuple(common.names(rows.keep) or ())
+    kept = None if rows.keep is None else tuple(common.names(rows.keep) or ())
     shared["columns"] = library.Columns(rows.text_column, rows.pair_column, rows.id_column, kept)
     start = time.perf_counter()
     try:
@@ -154,6 +157,12 @@ def corpus(
     if run.dry_run:
         _tell_estimate(estimate, run.as_json)
         return
+    if counts.refused and not counts.documents:
+        reason = next(library.errors(rows.out))["reason"].rstrip(".")
+        raise PisteError(
+            f"None of the {counts.refused:,} rows could be explained; the first was refused "
+            f"because: {reason}. All reasons are in {str(rows.out / 'errors')!r}."
+        )
     if run.as_json:
         typer.echo(json.dumps({"folder": str(rows.out), **vars(counts)}))
         return

@@ -68,8 +68,14 @@ class TableFile:
         except OSError as problem:
             raise _unreadable(self.path, problem) from problem
 
-    def describe(self) -> dict[str, Any]:
-        """Name, size and digest, to recognise the file in a later run."""
+    def count(self, columns: Sequence[str]) -> int:
+        """How many rows there are, bad ones included."""
+        if self.ending == ".parquet":
+            return int(_parquet().read_metadata(self.path).num_rows)
+        return sum(1 for _ in self.rows(columns))
+
+    def describe(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Name, size and digest, to recognise the table in a later run that uses these columns."""
         digest = hashlib.sha256()
         try:
             with self.path.open("rb") as file:
@@ -177,14 +183,8 @@ def read_rows(
 
 
 def count_rows(files: Sequence[TableFile], columns: Sequence[str]) -> int:
-    """How many rows there are, bad ones included."""
-    total = 0
-    for file in files:
-        if file.ending == ".parquet":
-            total += int(_parquet().read_metadata(file.path).num_rows)
-        else:
-            total += sum(1 for _ in file.rows(columns))
-    return total
+    """How many rows there are in all files, bad ones included."""
+    return sum(file.count(columns) for file in files)
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:
