@@ -382,7 +382,9 @@ class InputArguments:
             )
         for path in (self.file, self.image, self._named):
             if path is not None and not _is_file(path):
-                raise PisteError(f"There is no file {str(path)!r}.")
+                is_folder = path is not self._named and path.is_dir()
+                other = ": it is a folder, give a file in it" if is_folder else ""
+                raise PisteError(f"There is no file {str(path)!r}{other}.")
 
     @property
     def _named(self) -> Path | None:

@@ -160,8 +160,8 @@ def corpus(
     if counts.refused and not counts.documents:
         reason = next(library.errors(rows.out))["reason"].rstrip(".")
         raise PisteError(
-            f"None of the {counts.refused:,} rows could be explained; the first was refused "
-            f"because: {reason}. All reasons are in {str(rows.out / 'errors')!r}."
+            f"No row could be explained. The first of {counts.refused:,} was refused because: "
+            f"{reason}. All reasons are in {str(rows.out / 'errors')!r}."
         )
     if run.as_json:
         typer.echo(json.dumps({"folder": str(rows.out), **vars(counts)}))

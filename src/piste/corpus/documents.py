@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
-from piste.data.tables import TableFile, TableRow
+from piste.data.tables import TableFile, TableRow, need_columns
 from piste.errors import PisteError, shorten
 
 MOST_CHARACTERS = 200_000
@@ -37,9 +37,9 @@ class Columns:
         Small columns have numbers, or texts of at most a hundred characters, in the first rows.
         Names that results need themselves (``taken``) are left out.
         """
-        if self.id is not None and self.keep is not None:
-            return self
         there = _first_cells(files)
+        if there:  # of JSON lines nobody else knows before the work
+            need_columns(files[0].name, there, self.wanted)
         own = self.id if self.id is not None or _ID not in there else _ID
         keep = self.keep
         if keep is None:
@@ -50,8 +50,8 @@ class Columns:
 
 
 _ID = "id"
-_LOOKED_AT, _MOST_KEPT, _LONGEST_KEPT = 100, 20, 100
-"""Rows by which small columns are known, how many are kept, and the longest text in one."""
+_LOOKED_AT, _MOST_KEPT, _LONGEST_KEPT = 1000, 20, 100
+"""Rows by which columns are known, how many are kept, and the longest text in one."""
 
 
 def _first_cells(files: Sequence[TableFile]) -> dict[str, list[Any]]:

@@ -87,7 +87,8 @@ def _batches(frame: Any, columns: list[str]) -> Iterator[Sequence[Any]]:
         if isinstance(frame, list):
             yield frame[start:end]
         elif hasattr(frame, "iloc"):  # pandas
-            yield frame[columns].iloc[start:end].to_dict("records")
+            own = [name for name in frame.columns if str(name) in columns]
+            yield frame[own].iloc[start:end].to_dict("records")
         elif hasattr(frame, "to_dicts"):  # polars
             yield frame.select(columns).slice(start, end - start).to_dicts()
         elif hasattr(frame, "to_pylist"):  # Arrow

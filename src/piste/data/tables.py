@@ -21,8 +21,8 @@ _LONGEST_CELL = 10_000_000
 _BATCH_BYTES = 64_000_000
 
 _TOO_LONG = (
-    f"a cell of more than {_LONGEST_CELL:,} characters: is a quotation mark left open, or is this "
-    "no table?"
+    f"a cell of more than {_LONGEST_CELL:,} characters, perhaps behind a quotation mark "
+    "that is never closed"
 )
 
 Read = tuple[Mapping[str, Any], str]
@@ -331,7 +331,7 @@ def _cells(row: Any) -> Read:
 def _broken(path: Path, problem: Exception) -> PisteError:
     kind = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
     first = (str(problem) or type(problem).__name__).splitlines()[0]
-    return PisteError(f"{str(path)!r} is not a whole {kind} file: {first}")
+    return PisteError(f"{str(path)!r} is not a whole {kind} file: {first.rstrip('.')}.")
 
 
 def _unreadable(path: Path, problem: OSError) -> PisteError:
