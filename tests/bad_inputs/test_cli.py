@@ -146,7 +146,8 @@ RESULTS = {
     "evaluate metrics": ("evaluate --data good.csv --metrics magic", "metric"),
     "evaluate other columns": ("evaluate --data wrong.csv", "has no column 'text'"),
     "serve no results": ("serve --results folder", "folder"),
-    "concepts of nothing": ("concepts --concept nowhere.txt", "nowhere.txt"),
+    "concepts of nothing": ("concepts --concept praise", "give --data"),
+    "concepts nowhere": ("concepts --data nowhere.csv --target 1 --concept praise", "nowhere.csv"),
 }
 
 

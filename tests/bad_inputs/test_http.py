@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from piste.serve import Limits, create_app
 from tests.bad_inputs.files import GOOD, is_sentence, png
+from tests.serve.asking import ended
 
 LIMITS = Limits(characters=500, units=40, samples=3000, methods=3, image_bytes=50_000)
 
@@ -35,8 +36,6 @@ REQUESTS: dict[str, tuple[Any, int]] = {
     "a list": ([], 422),
     "a word": ("text", 422),
     "too long": ({"text": "a " * 400}, 413),
-    "too many units": ({"text": "a b " * 60}, 413),
-    "half characters": ({"text": "\ud800"}, 422),
     "a pair too long": ({"text": GOOD, "pair": "a" * 600}, 413),
     "a model": ({"text": GOOD, "model": "piste:dreams"}, 404),
     "a path": ({"text": GOOD, "model": "/etc/passwd"}, 404),
@@ -45,13 +44,12 @@ REQUESTS: dict[str, tuple[Any, int]] = {
     "one method twice": ({"text": GOOD, "methods": ["lime", "lime"]}, 422),
     "too many methods": (
         {"text": GOOD, "methods": ["lime", "slalom", "occlusion", "linear"]},
-        422,
+        413,
     ),
     "units": ({"text": GOOD, "units": "letters"}, 422),
-    "spans": ({"text": GOOD, "units": [[3, 999]]}, 422),
     "a target": ({"text": GOOD, "target": "maybe"}, 422),
     "samples": ({"text": GOOD, "samples": 1}, 422),
-    "too many samples": ({"text": GOOD, "samples": 10**9}, 422),
+    "too many samples": ({"text": GOOD, "samples": 10**9}, 413),
     "fraction of samples": ({"text": GOOD, "samples": 20.5}, 422),
     "a seed": ({"text": GOOD, "seed": -1}, 422),
     "an endless seed": ({"text": GOOD, "seed": 10**30}, 422),
@@ -68,7 +66,14 @@ REQUESTS: dict[str, tuple[Any, int]] = {
     "a bomb": (image(png(30_000, 30_000)), 413),
     "a large file": (image(b"x" * 60_000), 413),
 }
+LATER: dict[str, dict[str, Any]] = {
+    "too many units": {"text": "a b " * 60},
+    "spans outside": {"text": GOOD, "units": [[3, 999]]},
+    "only special tokens": {"text": "[PAD]"},
+}
+"""What only shows when the input is read: the job fails with a sentence."""
 BODIES = {
+    "half characters": b'{"text": "\\ud800"}',
     "no JSON": b"{",
     "deep": b"[" * 15_000,
     "a large number": b'{"samples": ' + b"9" * 6_000 + b"}",
@@ -94,6 +99,13 @@ def refused(answer: Any, *statuses: int) -> None:
 @pytest.mark.parametrize(("body", "status"), REQUESTS.values(), ids=REQUESTS)
 def test_requests(client: TestClient, body: Any, status: int) -> None:
     refused(client.post("/api/explanations", json=body), status)
+
+
+@pytest.mark.parametrize("body", LATER.values(), ids=LATER)
+def test_jobs(client: TestClient, body: dict[str, Any]) -> None:
+    last = ended(client, **body)
+    assert last["state"] == "failed"
+    assert is_sentence(last["problem"]), last
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)

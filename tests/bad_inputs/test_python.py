@@ -129,7 +129,7 @@ def _out_of_memory(texts: list[str]) -> Any:
 
 FUNCTIONS: dict[str, tuple[Callable[[list[str]], Any], str]] = {
     "raises": (_raises, "the model is tired"),
-    "nothing": (lambda texts: None, "returned"),
+    "nothing": (lambda texts: None, "got None"),
     "texts": (lambda texts: ["good"] * len(texts), ""),
     "too few": (lambda texts: [1.0] * (len(texts) - 1), ""),
     "too many": (lambda texts: [1.0] * (len(texts) + 1), ""),
@@ -186,15 +186,15 @@ FILES = {
     "list.json": "not a stored result",
     "other.json": "not a stored result",
     "part.json": "not a whole one",
-    "future.json": "99",
+    "future.json": "not a whole one",
     "unknown.json": "'dreams'",
     "comparison.json": "not a whole one",
     "deep.json": "not JSON",
     "huge.json": "2,000,000,000 bytes",
     "binary.bin": "not UTF-8",
-    "no.csv": "not a",
+    "no.csv": "not made from an explanation",
     "broken.parquet": "could not be read",
-    "numbers.parquet": "not a",
+    "numbers.parquet": "not made from an explanation",
     "folder": "holds no run",
     "run_broken": "not JSON",
 }
@@ -251,7 +251,8 @@ def test_a_disk_that_does_not_take_it(
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(tempfile, "mkstemp", refuse)
-    assert os.strerror(code) in refusal(lambda: getattr(explanation, writer)(file))
+    how: dict[str, Any] = {"path": file}
+    assert os.strerror(code) in refusal(lambda: getattr(explanation, writer)(**how))
     assert file.read_text() == "precious"
     assert os.listdir(tmp_path) == [file.name]
 

@@ -124,7 +124,7 @@ def _check_name(source: Any) -> None:
         return
     try:
         Path(source).exists()
-        possible = bool(source.strip())
+        possible = bool(source.strip()) and "\0" not in source
     except (OSError, ValueError):  # too long, a null character
         possible = False
     if not possible:
