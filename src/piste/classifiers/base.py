@@ -18,6 +18,7 @@ from piste.errors import PisteError, shorten
 from piste.subject import Sequence1D, Subject
 from piste.target import OutputKind
 from piste.types import Floats
+from piste.validation import MOST_CHARACTERS, check_size
 
 _COUNTED = threading.local()
 """The classifiers whose calibration is being counted in this thread."""
@@ -79,6 +80,7 @@ def check_text(input: object) -> tuple[str, ...]:
                 f"Expected a text, got {shorten(text)} of type {type(text).__name__}: convert it "
                 "to str first."
             )
+        check_size("The text", len(text), MOST_CHARACTERS, "characters", "give a part of it")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise PisteError(
                 f"The text {shorten(text)} holds half characters (surrogates): decode it as UTF-8."

@@ -156,8 +156,8 @@ def _run(make: Callable[[], typer.Typer]) -> None:
     try:
         app()
     except PisteError as problem:
-        err.print(f"piste: {problem}", style="red", highlight=False, markup=False, soft_wrap=True)
+        err.print(f"piste: {problem}", style="red", highlight=False, soft_wrap=True)
         sys.exit(2)
     except (OSError, UnicodeError) as problem:  # a full disk, a terminal without these letters
-        err.print(f"piste: a file could not be read or written: {problem}", markup=False)
+        err.print(f"piste: a file could not be read or written: {problem}", soft_wrap=True)
         sys.exit(2)

@@ -131,8 +131,8 @@ def read(path: str | Path) -> Explanation:
         return read_text(path, from_csv, "explanation")
     try:
         return from_parquet(file)
-    except PisteError:
-        raise
+    except PisteError as problem:
+        raise PisteError(f"{str(path)!r}: {problem}") from problem
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
         raise PisteError(
             f"{str(path)!r} is not a stored explanation, or not a whole one ({problem})."

@@ -34,6 +34,8 @@ _ALONE = 0.4
 FEW = 6
 """Units of a question that count as few."""
 _LEAST_FOR_R2 = 8
+_MOST_NEAR = 4000
+"""Pairs of neighbours that are looked at: a matrix of them is made."""
 _MOST_WITH_PAIRS = 60
 """Units up to which a fit may carry pairs: in longer texts it gained nothing on the panel."""
 
@@ -246,7 +248,7 @@ class SlalomMethod(Method):
         units = task.subject.units
         able = np.array([any(map(str.isalnum, unit.text)) for unit in units])
         near = neighbours(able, np.array([unit.segment for unit in units]))
-        if not len(near) or not can_have_pairs(found.fit, numbers):
+        if not 0 < len(near) <= _MOST_NEAR or not can_have_pairs(found.fit, numbers):
             return found
         present: Flags = task.counts(np.arange(len(units))).toarray() > 0
         together = _together(present, near)

@@ -62,9 +62,13 @@ class VocabularyMethod(Method):
             raise PisteError(
                 f"There is no vocabulary {self.table!r}: make one by `piste vocabulary`."
             )
+        self._words()  # refused here, not on the first text
         for name in ("refine", "held_out"):
             if getattr(self, name) != 0:
                 check_count(name, getattr(self, name))
+
+    def _words(self) -> Vocabulary:
+        return _read(str(self.table), Path(str(self.table)).stat().st_mtime_ns)
 
     def plan(self, task: Task) -> list[Sequence1D]:
         if task.held_out is not None:
@@ -82,7 +86,7 @@ class VocabularyMethod(Method):
         return [*held_out, task.subject.whole, *parts(self.refine - 1)]
 
     def solve(self, task: Task) -> Solution:
-        vocabulary = _read(str(self.table), Path(str(self.table)).stat().st_mtime_ns)
+        vocabulary = self._words()
         slalom = _turned(vocabulary.local(task.subject), _sign(vocabulary, task))
         types, held = task.subject.types, task.held_out or 0
         places = vocabulary.numbers(task.subject)

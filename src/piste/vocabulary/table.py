@@ -154,7 +154,7 @@ class Vocabulary:
             raise PisteError(f"There is no vocabulary {str(path)!r}: make one by piste vocabulary.")
         try:
             table = parquet.read_table(path)
-            meta = json.loads(table.schema.metadata[_META])
+            meta = json.loads((table.schema.metadata or {})[_META])
             rows = table.to_pydict()
             written = meta["piste_vocabulary"]
             build = _first_format if written == 1 else _second_format
