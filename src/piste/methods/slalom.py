@@ -36,6 +36,8 @@ FEW = 6
 _LEAST_FOR_R2 = 8
 _MOST_NEAR = 4000
 """Pairs of neighbours that are looked at: a matrix of them is made."""
+_FEW_QUESTIONS = 80
+"""Below, only an eighth is held out, and each answer is judged by the fit without it."""
 _MOST_WITH_PAIRS = 60
 """Units up to which a fit may carry pairs: in longer texts it gained nothing on the panel."""
 
@@ -160,7 +162,10 @@ class SlalomMethod(Method):
             usual = default_samples(2 * distinct if apart else distinct)
             total = usual if self.samples is None else int(self.samples)
             share = total
-        held_out = self._held_out(task, held_out_share(share, total, n), seen)
+        kept = held_out_share(share, total, n)
+        if self.solver == "newton" and total < _FEW_QUESTIONS:
+            kept = min(kept, total // 8)
+        held_out = self._held_out(task, kept, seen)
         task.held_out = len(held_out)
         if self.solver == "analytic":
             state.players = np.unique(self._types(task), return_index=True)[1]
@@ -368,8 +373,8 @@ def _fidelity(
 ) -> Fidelity:
     """Over all held-out questions, and apart for single, few and many units.
 
-    A handful of units has so few subsets that hardly any is left to hold out: then every question
-    is judged by what the fit without it predicts.
+    Where there are few questions, because few were wanted or a handful of units has no more subsets,
+    hardly any is held out: then every question is judged by what the fit without it predicts.
     """
     predicted = found.predict(counts, together)
     expected, sizes = predicted[:held], _sizes(counts)
