@@ -9,7 +9,7 @@ from piste.errors import PisteError
 
 MOST_CHARACTERS = 1_000_000
 """Of one text: a long novel. More is a file that was meant for something else."""
-MOST_UNITS = 20_000
+MOST_UNITS = 100_000
 """Of one input: what is solved for grows with them."""
 
 

@@ -86,7 +86,7 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "half characters": ("\ud800 film", {}, "surrogates"),
     "only special tokens": ("[PAD][PAD]", {}, "special tokens"),
     "a text too long to read": ("word " * 300_000, {}, "1,500,000 characters"),
-    "too many units": ("a " * 30_000, {"long": "windows"}, "coarser units"),
+    "too many units": ("a " * 120_000, {"long": "windows"}, "coarser units"),
     "longer than the model": ("good film " * 600, {}, "long='truncate'"),
     "target": (GOOD, {"target": True}, "got True"),
     "target number": (GOOD, {"target": 1.5}, "no class 1.5"),
