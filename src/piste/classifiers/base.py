@@ -185,6 +185,19 @@ def twin_of(model: nn.Module, *, own_config: bool = False) -> nn.Module:
     return copy.deepcopy(model, {id(one): one for one in shared}).eval()
 
 
+def input_embeddings(model: Any) -> nn.Module | None:
+    """The module that makes vectors of token ids; None if the model does not tell.
+
+    >>> input_embeddings(nn.Linear(2, 2)) is None
+    True
+    """
+    try:
+        found = getattr(model, "get_input_embeddings", lambda: None)()
+    except (NotImplementedError, AttributeError):  # CANINE hashes its ids: there is no one table
+        return None
+    return found if isinstance(found, nn.Module) else None  # Perceiver's is a bare parameter
+
+
 def linear_weight(part: nn.Module) -> torch.Tensor | None:
     """Outputs × inputs of a linear layer, or of GPT-2's transposed kind of it; None of others.
 

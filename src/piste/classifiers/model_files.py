@@ -22,6 +22,10 @@ _OTHER_HEADS = {
         "marks an answer in a text",
         "to explain an answer, load a function of texts that returns its score",
     ),
+    "ForMultipleChoice": (
+        "chooses between several texts",
+        "to explain a choice, load a function of texts that returns its score",
+    ),
     "ForConditionalGeneration": (
         "writes texts (sequence to sequence)",
         "load a causal language model with a prompt, or a function of texts that returns scores",
