@@ -67,7 +67,8 @@ def page(outcomes: Sequence[Outcome]) -> str:
         f"{count['fails']} fail.",
         "",
         "*Works* means: one input was explained; asking for all units gave exactly the model's own "
-        "output; a batch of many gave the answers of batches of one; weights, config, modules, "
+        "output (to rounding for images and prompts; not checked for free answers); "
+        "a batch of many gave the answers of batches of one; weights, config, modules, "
         "training modes, hooks and gradients came back as they were. Models have random weights, "
         "so this says nothing about how faithful an explanation is: see "
         "[fidelity](../fidelity.md). *Batches* is how questions are put together, which is found "
@@ -117,7 +118,7 @@ def _inside(one: Outcome, words: str, notes: list[str]) -> str:
 
 
 def _cell(words: str) -> str:
-    return words.replace("|", "\\|").replace("\n", " ")
+    return words.replace("<", "&lt;").replace("|", "\\|").replace("\n", " ")
 
 
 if __name__ == "__main__":

@@ -395,7 +395,7 @@ def architectures() -> list[Architecture]:
             for name, made in table.items()
         ]
     found += [
-        Architecture("T5, without </s>", "text", _maker(text_model, "t5", T5), "cls"),
+        Architecture("T5, text without an end token", "text", _maker(text_model, "t5", T5), "cls"),
         Architecture("BERT, bfloat16", "text", _cast("bert", torch.bfloat16), is_coarse=True),
         Architecture("BERT, float16", "text", _cast("bert", torch.float16), is_coarse=True),
         Architecture("BERT, PEFT (LoRA)", "text", with_adapter),
@@ -406,7 +406,7 @@ def architectures() -> list[Architecture]:
     ]
     for name, made in LANGUAGE.items():
         make = _maker(class_model, *made)
-        found += [Architecture(name, kind, make, "none") for kind in ("prompt", "answer")]  # type: ignore[arg-type]
+        found += [Architecture(name, kind, make, "none") for kind in ("prompt", "answer")]
     found += [
         Architecture(name, "text", _maker(class_model, *made)) for name, made in OTHERS.items()
     ]

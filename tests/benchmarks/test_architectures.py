@@ -42,7 +42,7 @@ def test_architectures_work(key: tuple[str, str]) -> None:
     ("name", "words"),
     [
         ("CANINE", "a model that reads short texts"),
-        ("T5, without </s>", "the tokenizer that belongs to the model"),
+        ("T5, text without an end token", "the tokenizer that belongs to the model"),
         ("BERT, multiple choice", "which chooses between several texts"),
         ("BERT without a head", "AutoModelForSequenceClassification"),
     ],

@@ -100,7 +100,7 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def shown(reviews: Any) -> dict[str, str]:
     comparison = piste.compare(reviews, TEXT, ["slalom", "lime"], samples=60)
-    image = piste.explain(piste.load("piste:fashion"), draw_clothes("Dress"), samples=60)
+    image = piste.explain(piste.load("piste:fashion"), draw_clothes("dress"), samples=60)
     other = piste.explain(reviews, "A dull film.", samples=60)
     return {
         name: result._repr_html_()
