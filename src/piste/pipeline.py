@@ -34,6 +34,7 @@ from piste.levels import (
 from piste.methods import Method, MethodChoice, Task, make
 from piste.methods.base import expected_questions
 from piste.options import Samples
+from piste.slalom.fitting import threads_for
 from piste.subject import (
     Cut,
     LongChoice,
@@ -46,7 +47,6 @@ from piste.subject import (
     listed_inputs,
 )
 from piste.target import TargetChoice, negligible_error
-from piste.threads import threads_for
 from piste.types import Floats
 from piste.validation import check_seed
 

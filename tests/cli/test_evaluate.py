@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from piste.cli import app
+from piste.cli import application
 from piste.evaluation.benchmark.run_store import read_results
 from tests.cli import commands
 
@@ -196,12 +196,13 @@ OPTIONS = {
     "--rationale-column": None, "--words-column": None, "--split": None, "--min-words": 0,
     "--max-words": None, "--runtime": "torch", "--cache": None, "--json": False,
     "--prompt": None, "--labels": None, "--served-model": None, "--max-requests": None,
-    "--max-tokens": None, "--concurrency": None, "--timeout": None,
+    "--max-tokens": None, "--concurrency": None, "--timeout": None, "--hypothesis": None,
+    "--few-shot": None, "--pinned": None, "--free": None, "--content-free": None,
 }  # fmt: skip
 
 
 def test_every_field_is_an_option_with_its_default() -> None:
-    command = typer.main.get_command(app).commands["evaluate"]  # type: ignore[attr-defined]  # of a group
+    command = typer.main.get_command(application()).commands["evaluate"]  # type: ignore[attr-defined]  # of a group
     found = {one.opts[0]: one.default for one in command.params if one.name != "help"}
     assert found == OPTIONS
     short = {one.opts[0]: one.opts[1] for one in command.params if len(one.opts) > 1}

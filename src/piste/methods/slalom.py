@@ -9,9 +9,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from piste.errors import PisteError
-from piste.explanation import Fidelity
-from piste.held_out import measure_fidelity, r_squared
-from piste.methods.base import Method, Solution, Task, default_samples, held_out_share
+from piste.explanation import Fidelity, r_squared
+from piste.methods.base import (
+    Method,
+    Solution,
+    Task,
+    default_samples,
+    held_out_share,
+    measure_fidelity,
+)
 from piste.methods.budget import FIRST_ROUND, Budget
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import FORMS, Fit, fit
@@ -28,6 +34,8 @@ _ALONE = 0.4
 FEW = 6
 """Units of a question that count as few."""
 _LEAST_FOR_R2 = 8
+_MOST_NEAR = 4000
+"""Pairs of neighbours that are looked at: a matrix of them is made."""
 _MOST_WITH_PAIRS = 60
 """Units up to which a fit may carry pairs: in longer texts it gained nothing on the panel."""
 
@@ -74,7 +82,8 @@ class SlalomMethod(Method):
     ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
     paper's form. In an image a part alone is too far from the whole to say what it does there:
     parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
-    ten questions for every part. ``solver`` "sgd" and "analytic" are the paper's own fits.
+    ten questions for every part. ``pairs`` looks for neighbouring units of a text that say
+    something together. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -84,6 +93,7 @@ class SlalomMethod(Method):
     share: str = "type"
     max_samples: int = 4000
     seconds: float | None = None
+    pairs: bool = True
     epochs: int = 60
 
     name: ClassVar[str] = "slalom"
@@ -227,7 +237,7 @@ class SlalomMethod(Method):
         plain = fit(counts[fitted], numbers[fitted], **options)
         fidelity = _fidelity(plain, counts, numbers, held, fitted)
         state.found = _Found(len(numbers), plain, fidelity)
-        if not self._published and not task.subject.is_image:
+        if self.pairs and not self._published and not task.subject.is_image:
             state.found = self._with_pairs(task, state.found, counts, numbers, fitted)
         return state.found
 
@@ -238,7 +248,7 @@ class SlalomMethod(Method):
         units = task.subject.units
         able = np.array([any(map(str.isalnum, unit.text)) for unit in units])
         near = neighbours(able, np.array([unit.segment for unit in units]))
-        if not len(near) or not can_have_pairs(found.fit, numbers):
+        if not 0 < len(near) <= _MOST_NEAR or not can_have_pairs(found.fit, numbers):
             return found
         present: Flags = task.counts(np.arange(len(units))).toarray() > 0
         together = _together(present, near)

@@ -190,6 +190,8 @@ class ModelHost:
                     "units: expected one of patches, grid:K, superpixels:K, got "
                     f"{shorten(request.units)}."
                 )
+        if not isinstance(classifier, LanguageModel):
+            classifier.check_choices(None, request.long, request.removal)
         if request.target is not None and classifier.labels:
             resolve(
                 request.target, np.zeros(len(classifier.labels)), classifier.labels, classifier.kind
