@@ -116,6 +116,10 @@ _OTHER_HEADS = {
         "marks an answer in a text",
         "to explain an answer, load a function of texts that returns its score",
     ),
+    "ForMultipleChoice": (
+        "chooses between several texts",
+        "to explain a choice, load a function of texts that returns its score",
+    ),
     "ForConditionalGeneration": (
         "writes texts (sequence to sequence)",
         "load a causal language model with a prompt, or a function of texts that returns scores",
@@ -245,6 +249,19 @@ def twin_of(model: nn.Module, *, own_config: bool = False) -> nn.Module:
     if not own_config:
         shared += [module.config for module in model.modules() if hasattr(module, "config")]
     return copy.deepcopy(model, {id(one): one for one in shared}).eval()
+
+
+def input_embeddings(model: Any) -> nn.Module | None:
+    """The module that makes vectors of token ids; None if the model does not tell.
+
+    >>> input_embeddings(nn.Linear(2, 2)) is None
+    True
+    """
+    try:
+        found = getattr(model, "get_input_embeddings", lambda: None)()
+    except (NotImplementedError, AttributeError):  # CANINE hashes its ids: there is no one table
+        return None
+    return found if isinstance(found, nn.Module) else None  # Perceiver's is a bare parameter
 
 
 def linear_weight(part: nn.Module) -> torch.Tensor | None:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from piste.classifier import Classifier
+from piste.classifiers.base import input_embeddings
 from piste.classifiers.introspection.attention_capture import AttentionCapture
 from piste.classifiers.text.batching import unused_id
 from piste.errors import PisteError
@@ -177,7 +178,7 @@ class StateReader:
             inputs = {name: one.detach().requires_grad_().clone() for name, one in inputs.items()}
         else:
             self._let_pad(twin.config.get_text_config(), ids)
-            embedding = getattr(twin, "get_input_embeddings", lambda: None)()
+            embedding = input_embeddings(twin)
             hook = None if embedding is None else embedding.register_forward_hook(_tracked)
         try:
             with torch.random.fork_rng(devices=[]):

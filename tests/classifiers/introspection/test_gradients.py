@@ -137,6 +137,23 @@ def test_as_many_rows_as_tokens_are_not_mistaken(request: pytest.FixtureRequest)
         np.testing.assert_allclose(together, alone, atol=2e-5)
 
 
+def test_models_that_pad_the_text_or_write_into_embeddings(wordpiece: Any, byte_pairs: Any) -> None:
+    padding = SMALL | {"max_position_embeddings": 66, "pad_token_id": 1, "attention_window": 8}
+    writing = {"vocab_size": 400, "n_embd": 16, "n_layer": 2, "n_head": 2, "dff": 32}
+    for model, tokenizer in (
+        (build("longformer", **padding), wordpiece),
+        (build("ctrl", **writing, num_labels=3), byte_pairs),
+    ):
+        inside = look(model, tokenizer)
+        embeddings = inside.start.requires_grad_()
+        logits = inside.logits(embeddings)
+        own = piste.load(model, tokenizer).subject(TEXT)
+        np.testing.assert_allclose(logits.detach(), own.ask([own.whole]), atol=1e-5)
+        logits[0, 0].backward()
+        assert embeddings.grad is not None
+        assert (embeddings.grad.abs().sum(dim=2) > 0).all()
+
+
 def test_models_without_embeddings_are_refused(bert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(bert.model), "get_input_embeddings", lambda self: None)
     with pytest.raises(PisteError, match="no input embeddings"):

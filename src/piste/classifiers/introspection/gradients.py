@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from piste.classifiers.base import input_embeddings
 from piste.classifiers.image.token_dropping import TokenInput
 from piste.errors import PisteError
 from piste.types import Floats, Ints
@@ -126,9 +127,18 @@ class TextGradients(GradientAccess):
     ) -> None:
         super().__init__(twin, inputs, options, token_units, units, target)
         self._replacements = replacements
-        layer = getattr(twin, "get_input_embeddings", lambda: None)()
+        layer = input_embeddings(twin)
         if layer is None:
             raise PisteError(f"{self._name} has no input embeddings to look at: {_ELSE}")
+        if any(hasattr(part, "_packed_params") for part in twin.modules()):
+            raise PisteError(
+                f"{self._name} computes with quantised layers, which have no gradients: {_ELSE}"
+            )
+        if any(hasattr(part, "backward_pass") for part in twin.modules()):
+            raise PisteError(
+                f"{self._name} has reversible layers, which give gradients only in training: "
+                f"{_ELSE}"
+            )
         self.embedding: torch.nn.Module = layer
 
     @property
@@ -142,21 +152,32 @@ class TextGradients(GradientAccess):
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
         """Embeddings of token ids, rows × tokens × features, detached from everything."""
         with torch.no_grad():
-            return self.embedding(ids).detach()
+            embeddings = self.embedding(ids)
+        if not isinstance(embeddings, torch.Tensor):  # I-BERT's come with a scale
+            raise PisteError(
+                f"The input embeddings of {self._name} are no plain vectors, but "
+                f"{type(embeddings).__name__}: {_ELSE}"
+            )
+        return embeddings.detach()
 
     def logits(self, embeddings: torch.Tensor) -> torch.Tensor:
         """The model's logits if its tokens had these embeddings; differentiable."""
         rows = len(embeddings)
         self.calls += rows
+        embeddings = embeddings.clone()  # some models write into them
         inputs = {name: tensor.expand(rows, -1) for name, tensor in self.inputs.items()}
         readings = []
 
         def give(layer: torch.nn.Module, args: tuple[Any, ...], own: torch.Tensor) -> torch.Tensor:
-            tokens = args[0] if args else own
-            same = torch.equal(tokens, inputs["input_ids"])
-            across = torch.equal(tokens, inputs["input_ids"].T)  # tokens × rows, like XLNet
-            readings.append(same or across)
-            return embeddings if same else embeddings.transpose(0, 1) if across else own
+            tokens, ids = args[0] if args else own, inputs["input_ids"]
+            if torch.equal(tokens, ids.T):  # tokens × rows, like XLNet
+                readings.append(True)
+                return embeddings.transpose(0, 1)
+            length = ids.shape[1]
+            readings.append(tokens.ndim == 2 and torch.equal(tokens[:, :length], ids))
+            if not readings[-1]:
+                return own
+            return torch.cat([embeddings, own[:, length:]], dim=1)  # Longformer pads the text
 
         hook = self.embedding.register_forward_hook(give)
         try:
@@ -165,8 +186,9 @@ class TextGradients(GradientAccess):
             hook.remove()
         if readings != [True]:  # shared by an encoder and a decoder, or not used at all
             raise PisteError(
-                f"{self._name} reads its input embeddings {len(readings)} times in a pass, and "
-                f"this method needs a model that reads those of the text once: {_ELSE}"
+                f"{self._name} reads its input embeddings {len(readings)} times in a pass, "
+                f"{sum(readings)} of them for the text, and this method needs a model that reads "
+                f"those of the text once and no others: {_ELSE}"
             )
         return output.logits
 

@@ -21,7 +21,7 @@ from piste.classifiers.text.masking import MaskedSubject
 from piste.classifiers.text.subject import TokenSubject
 from piste.classifiers.text.tokenization import read_tokens
 from piste.classifiers.text.units import Token
-from piste.errors import PisteError, shorten
+from piste.errors import PisteError, is_out_of_memory, shorten
 from piste.prompt_text import PromptText
 from piste.subject import PROMPT_UNITS, Binding, Subject, Unit, text_units
 
@@ -81,18 +81,24 @@ class AnswerClassifier(TextClassifier):
         reader: AnswerReader = self.model
         place = self.device
         ids = torch.from_numpy(row[None]).to(place)
-        together = reader.token_log_probabilities(ids, torch.ones_like(ids))[0]
+        refusal = PisteError(
+            f"{type(self.language_model).__name__} can't read several answers behind one prompt: "
+            "choose labels that differ in their first token and are one token each, or explain "
+            "one answer without 'against'."
+        )
+        try:
+            together = reader.token_log_probabilities(ids, torch.ones_like(ids))[0]
+        except (RuntimeError, ValueError, IndexError, TypeError) as problem:
+            if isinstance(problem, RuntimeError) and is_out_of_memory(problem):
+                raise
+            raise refusal from problem  # Mamba takes no mask of queries and keys
         alone = []
         for answer in answers:
             ids = torch.tensor([[*prompt.tolist(), *answer]]).to(place)
             known = torch.log_softmax(self._logits(ids)[0].float(), dim=-1)
             alone += [known[len(prompt) - 1 + k, token] for k, token in enumerate(answer)]
         if float((together - torch.stack(alone)).abs().max()) > _TOLERANCE:
-            raise PisteError(
-                f"{type(self.language_model).__name__} can't read several answers behind one "
-                "prompt: choose labels that differ in their first token and are one token each, "
-                "or explain one answer without 'against'."
-            )
+            raise refusal
 
     def _logits(self, ids: torch.Tensor) -> torch.Tensor:
         return self.model.twin(input_ids=ids, use_cache=False).logits

@@ -21,6 +21,7 @@ from piste.classifiers.prompted.classifier import (
 )
 from piste.classifiers.prompted.prompt import Prompt, conversation, render_turns
 from piste.classifiers.prompted.tail import Tail
+from piste.classifiers.text.tokenization import longest_sequence
 from piste.errors import PisteError, shorten
 from piste.explanation import Explanation, Output
 from piste.prompt_text import PromptText
@@ -128,6 +129,9 @@ class LanguageModel(Classifier):
         device = next(self.model.parameters()).device
         stops = _ends(self.model, self.tokenizer)
         answer: list[int] = []
+        limit = longest_sequence(self.model, self.tokenizer)
+        if limit is not None:  # a prompt that is too long itself is refused later
+            longest = max(1, min(longest, limit - len(ids)))
         past, given = None, torch.tensor([ids], device=device)
         with evaluation_mode(self.model):
             while len(answer) < longest:
@@ -136,7 +140,10 @@ class LanguageModel(Classifier):
                 if token in stops:
                     break
                 answer.append(token)
-                past, given = output.past_key_values, torch.tensor([[token]], device=device)
+                past = getattr(output, "past_key_values", None)
+                next_one = torch.tensor([[token]], device=device)
+                # A model that keeps no keys and values (Mamba) reads everything again.
+                given = torch.cat([given, next_one], dim=1) if past is None else next_one
         if not answer:
             raise PisteError(
                 "The model ends its answer at once: give an answer to explain, answer='…'."

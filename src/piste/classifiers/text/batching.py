@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
+from piste.errors import PisteError, is_out_of_memory, shorten
 from piste.subject import Question
 from piste.types import Flags, Ints
 
@@ -164,7 +165,7 @@ class PaddedRunner:
 
     def settle(self, questions: Sequence[Question]) -> Layout:
         """Find the first layout whose answers equal those to the same questions one by one."""
-        truth = torch.cat([self._plain([question]) for question in questions])
+        truth = torch.cat([self._alone(question) for question in questions])
         scale = float(truth.abs().max().clamp_min(1e-6))
         precision = torch.finfo(truth.dtype).eps if truth.is_floating_point() else 1e-7
         tolerance = scale * max(200 * precision if precision < 1e-5 else 8 * precision, 2e-5)
@@ -180,6 +181,18 @@ class PaddedRunner:
                 return layout
         self.layout = ALONE
         return ALONE
+
+    def _alone(self, question: Question) -> torch.Tensor:
+        try:
+            return self._plain([question])
+        except (RuntimeError, ValueError, IndexError) as problem:
+            if isinstance(problem, PisteError) or is_out_of_memory(problem):
+                raise
+            raise PisteError(
+                f"The model fails on {question.length} tokens ({shorten(problem, 120)}): expected "
+                "the tokenizer that belongs to the model, and a model that reads short texts, "
+                "because parts of the text are asked about alone."
+            ) from problem
 
     def _unclear(self, questions: Sequence[Question]) -> list[int]:
         """Rows in which padding could not be told from text.

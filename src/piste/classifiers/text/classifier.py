@@ -16,6 +16,7 @@ from piste.classifiers.base import (
     check_logits,
     counting_calibration,
     evaluation_mode,
+    input_embeddings,
     read_head,
     twin_of,
 )
@@ -271,8 +272,7 @@ def _is_special(question: Question) -> bool:
 
 def _vocabulary(model: Any) -> int | None:
     """How many token ids the model knows."""
-    embeddings = getattr(model, "get_input_embeddings", lambda: None)()
-    return getattr(embeddings, "num_embeddings", None)
+    return getattr(input_embeddings(model), "num_embeddings", None)
 
 
 def _accepted_inputs(model: Any) -> set[str]:

@@ -11,6 +11,7 @@ import torch
 from transformers import DynamicCache
 
 from piste.classifiers.backends.backend import TorchRuntime
+from piste.classifiers.base import input_embeddings
 from piste.classifiers.text.batching import unused_id
 from piste.classifiers.text.prefix_plan import Group, Ids, share
 
@@ -86,8 +87,7 @@ class PrefixRunner:
         self._accepted = set(inspect.signature(model.forward).parameters)
         if not {"input_ids", "attention_mask", "past_key_values"} <= self._accepted:
             self.reason = "the model takes no keys and values of earlier tokens"
-        embeddings = getattr(model, "get_input_embeddings", lambda: None)()
-        self._vocabulary: int | None = getattr(embeddings, "num_embeddings", None)
+        self._vocabulary: int | None = getattr(input_embeddings(model), "num_embeddings", None)
         self._types = types
         self._tail = tail
         self._tried_length = 0
