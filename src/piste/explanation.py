@@ -331,10 +331,19 @@ class Explanation:
         doubt = f" ({verdict}{f': ask more with samples={more}' if more else ''})"
         return (
             f"<Explanation of {self.target.name} by {self.method}: {len(self.units)} units, "
-            f"strongest {', '.join(top)}; R² {self.fidelity.r2:.2f}"
+            f"strongest {', '.join(top)}{self._together()}; R² {self.fidelity.r2:.2f}"
             f"{doubt if verdict in (*DOUBTFUL, 'constant') else ''}, {self.calls} calls"
             f"{''.join(f'; {note}' for note in self._notes())}>"
         )
+
+    def _together(self) -> str:
+        """The strongest pair of units with its effect, and how many others there are."""
+        if not self.pairs:
+            return ""
+        pair = max(self.pairs, key=lambda pair: abs(pair.effect))
+        one, other = (self.units[unit].text for unit in (pair.first, pair.second))
+        more = f" and {len(self.pairs) - 1} more" if len(self.pairs) > 1 else ""
+        return f", together {one} … {other} {pair.effect:+.2f}{more}"
 
     def _notes(self) -> Iterator[str]:
         """What was read in another way than the reader may think."""
