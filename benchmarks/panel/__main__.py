@@ -1,7 +1,8 @@
 """Measures SLALOM's defaults and its peers on the panel of real models.
 
     python -m benchmarks.panel --data DATA --weights WEIGHTS --models FOLDER
-        [--texts 20] [--peer-texts 8] [--only NAME …] [--groups short middle long]
+        [--texts 20] [--peer-texts 8] [--only NAME …] [--methods NAME …]
+        [--groups short middle long]
         [--set-aside] [--tables] [--out docs/results/panel.md]
 
 DATA and WEIGHTS are the folders of data sets and pretrained encoders. Models that are missing in
@@ -33,6 +34,7 @@ from piste.errors import PisteError
 
 METHODS: dict[str, dict[str, Any]] = {
     "default": {"method": "slalom"},
+    "no pairs": {"method": "slalom", "pairs": False},
     "paper": {"method": "slalom", "form": "paper", "samples": 500},
     "lime": {"method": "lime", "samples": 500},
     "partition_shap": {"method": "partition_shap", "samples": 500},
@@ -153,6 +155,7 @@ def main() -> None:
     """Make what is missing, measure what is missing, write the tables."""
     command = parser(__doc__ or "", 20)
     command.add_argument("--peer-texts", type=int, default=8)
+    command.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     command.add_argument("--groups", nargs="+", default=list(GROUPS), choices=list(GROUPS))
     command.add_argument("--set-aside", action="store_true", help="those models, and no others")
     command.add_argument("--tables", action="store_true", help="measure nothing")
@@ -161,6 +164,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     results = Results(options.models / "results.jsonl")
     counts = dict.fromkeys(METHODS, options.peer_texts) | {"default": options.texts}
+    counts = {name: counts[name] for name in options.methods}
     models = chosen(options, options.set_aside)
     for model in [] if options.tables else models:
         with torch.random.fork_rng(devices=[]):

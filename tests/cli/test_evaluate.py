@@ -196,7 +196,8 @@ OPTIONS = {
     "--rationale-column": None, "--words-column": None, "--split": None, "--min-words": 0,
     "--max-words": None, "--runtime": "torch", "--cache": None, "--json": False,
     "--prompt": None, "--labels": None, "--served-model": None, "--max-requests": None,
-    "--max-tokens": None, "--concurrency": None, "--timeout": None,
+    "--max-tokens": None, "--concurrency": None, "--timeout": None, "--hypothesis": None,
+    "--few-shot": None, "--pinned": None, "--free": None, "--content-free": None,
 }  # fmt: skip
 
 

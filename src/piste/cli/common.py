@@ -259,8 +259,11 @@ def start() -> Any:
 
 @contextmanager
 def working(*, as_json: bool = False) -> Iterator[Progress]:
-    """The progress of a whole command, from the import of the libraries on; none with --json."""
-    with Progress(False if as_json else None) as shown:
+    """The progress of a whole command, from the import of the libraries on.
+
+    With --json there is no bar; what answers will cost is said all the same.
+    """
+    with Progress((lambda done, total: None) if as_json else None) as shown:
         shown.stage("importing torch and transformers")
         start()
         shown.stage("loading the model")
@@ -351,8 +354,12 @@ def check_outs(outs: Sequence[Path] | None, *, tables: bool) -> list[Path]:
 
 def write_outs(outs: Sequence[Path], result: Any) -> None:
     """Write a result to every file, as its suffix says."""
+
+    def write(path: Path) -> None:
+        getattr(result, WAYS[path.suffix.lower()])(path=path)
+
     for path in outs:
-        written(path, getattr(result, WAYS[path.suffix.lower()]))
+        written(path, write)
 
 
 def _say(path: Path) -> None:

@@ -74,7 +74,8 @@ class SlalomMethod(Method):
     ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
     paper's form. In an image a part alone is too far from the whole to say what it does there:
     parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
-    ten questions for every part. ``solver`` "sgd" and "analytic" are the paper's own fits.
+    ten questions for every part. ``pairs`` looks for neighbouring units of a text that say
+    something together. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -84,6 +85,7 @@ class SlalomMethod(Method):
     share: str = "type"
     max_samples: int = 4000
     seconds: float | None = None
+    pairs: bool = True
     epochs: int = 60
 
     name: ClassVar[str] = "slalom"
@@ -227,7 +229,7 @@ class SlalomMethod(Method):
         plain = fit(counts[fitted], numbers[fitted], **options)
         fidelity = _fidelity(plain, counts, numbers, held, fitted)
         state.found = _Found(len(numbers), plain, fidelity)
-        if not self._published and not task.subject.is_image:
+        if self.pairs and not self._published and not task.subject.is_image:
             state.found = self._with_pairs(task, state.found, counts, numbers, fitted)
         return state.found
 
