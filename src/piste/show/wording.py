@@ -59,7 +59,7 @@ def part(e: Explanation) -> str:
     parts = [unit.part for unit in e.units]
     if None not in parts and len({*parts}) == len(parts) > 1:
         return "part"
-    named = input_notes(e).get("units")
+    named = "words" if e.settings.get("phrases") else input_notes(e).get("units")
     return str(named)[:-1] if named in PROMPT_UNITS else "unit"
 
 
