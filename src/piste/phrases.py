@@ -121,10 +121,11 @@ def _occurrences(subject: Subject, phrase: str) -> list[Range]:
         while match := pattern.search(text, at):
             first = starts.get((segment, match.start()))
             last = ends.get((segment, match.end()))
-            is_whole = first is not None and last is not None
-            if first is not None and last is not None:
-                found.append((first, last))
-            at = match.end() if is_whole else match.start() + 1
+            if first is None or last is None:
+                at = match.start() + 1
+                continue
+            found.append((first, last))
+            at = match.end()
     return found
 
 
@@ -174,10 +175,10 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 def joined_spans(subject: Subject, ranges: Sequence[Range]) -> list[tuple[int, ...]]:
     """The units as spans, those of each range as one."""
-    starts = {first: last for first, last in ranges}
+    lasts = dict(ranges)
     units, spans, place = subject.units, list[tuple[int, int, int]](), 0
     while place < len(units):
-        last = starts.get(place, place)
+        last = lasts.get(place, place)
         segment, start, end = units[place].segment, units[place].start, units[last].end
         if spans and spans[-1][0] == segment and start < spans[-1][2]:  # parts of one sign
             spans[-1] = segment, spans[-1][1], max(end, spans[-1][2])
