@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from piste.answer import Answer, SpanChoice
 from piste.errors import PisteError
-from piste.slalom.pairs import PairEffect
+from piste.slalom.pairs import PairEffect, strongest_pairs
 from piste.subject import Input, Unit
 from piste.surrogates import Mixing, Surrogate, as_counts
 from piste.target import Target
@@ -338,11 +338,12 @@ class Explanation:
 
     def _together(self) -> str:
         """The strongest pair of units with its effect, and how many others there are."""
-        if not self.pairs:
+        found = strongest_pairs(self.pairs)
+        if not found:
             return ""
-        pair = max(self.pairs, key=lambda pair: abs(pair.effect))
+        pair = found[0]
         one, other = (self.units[unit].text for unit in (pair.first, pair.second))
-        more = f" and {len(self.pairs) - 1} more" if len(self.pairs) > 1 else ""
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         return f", together {one} … {other} {pair.effect:+.2f}{more}"
 
     def _notes(self) -> Iterator[str]:

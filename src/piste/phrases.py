@@ -14,6 +14,7 @@ from piste.explanation import Explanation
 from piste.explanation_run import StagedRun
 from piste.methods import Method
 from piste.options import Phrases
+from piste.slalom.pairs import strongest_pairs
 from piste.subject import Subject, Unit, UnitChoice, levels_of
 
 Phrase: TypeAlias = str | tuple[int, ...]
@@ -21,6 +22,8 @@ Phrase: TypeAlias = str | tuple[int, ...]
 Range: TypeAlias = tuple[int, int]
 """The first and the last unit of a phrase."""
 
+_WEAKEST = 1 / 3
+"""Of the strongest effect: pairs below it are not joined."""
 _EXPECTED = (
     "phrases: expected 'auto', or a list of phrases of the text, as ['not bad'], or of spans, as "
     "[(13, 20)]"
@@ -202,7 +205,7 @@ class PhraseRun(StagedRun):
 
     def explain(self, subject: Subject) -> Explanation:
         words = self.stage(self.method, subject)
-        ranges = merged((pair.first, pair.second) for pair in words.pairs)
+        ranges = merged((one.first, one.second) for one in strongest_pairs(words.pairs, _WEAKEST))
         spans = joined_spans(subject, ranges)
         if not ranges or len(spans) < 2:
             return self.in_all(words, phrases=[])

@@ -130,14 +130,8 @@ def explain(
             prompts = loaded.prompts(input)
             if prompts is not None:
                 same: dict[str, Any] = {"method": method, "target": target, "units": units}
-                same |= {
-                    "phrases": phrases,
-                    "samples": samples,
-                    "seed": seed,
-                    "long": long,
-                    "removal": removal,
-                }
-                same |= {"progress": shown, "cache": cache}
+                same |= {"samples": samples, "seed": seed, "long": long, "removal": removal}
+                same |= {"phrases": phrases, "progress": shown, "cache": cache}
                 return _each_prompt(loaded, prompts, answer, against, **same, **options)
             loaded, input = loaded.answering(input, _one(answer), _one(against))
         elif answer is not None or against is not None:

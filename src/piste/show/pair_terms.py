@@ -9,6 +9,7 @@ import numpy as np
 from piste.explanation import Explanation
 from piste.image import ImageInput
 from piste.show.wording import digits, part, short, with_error
+from piste.slalom.pairs import strongest_pairs
 
 
 def meaning(e: Explanation) -> str:
@@ -44,8 +45,9 @@ class Phrase:
 
 
 def shown_pairs(e: Explanation) -> list[ShownPair]:
-    """The pairs of an explanation, the strongest first."""
-    places = digits(np.array([pair.effect for pair in e.pairs]))
+    """The pairs that matter, the strongest first."""
+    found = strongest_pairs(e.pairs)
+    places = digits(np.array([pair.effect for pair in found]))
     return [
         ShownPair(
             (pair.first, pair.second),
@@ -55,7 +57,7 @@ def shown_pairs(e: Explanation) -> list[ShownPair]:
             e.units[pair.first].start,
             e.units[pair.second].end,
         )
-        for pair in sorted(e.pairs, key=lambda pair: -abs(pair.effect))
+        for pair in found
     ]
 
 
@@ -91,7 +93,7 @@ def phrases(e: Explanation) -> list[Phrase]:
         own[[pair.first, pair.second]] -= pair.effect / 2
     found: list[Phrase] = []
     used: set[int] = set()
-    for pair in sorted(e.pairs, key=lambda pair: -abs(pair.effect)):
+    for pair in strongest_pairs(e.pairs):
         units = pair.first, pair.second
         if used.intersection(units) or abs(pair.effect) <= np.abs(own[list(units)]).max():
             continue
@@ -110,6 +112,6 @@ def line(e: Explanation, width: int) -> str:
     for place, pair in enumerate(found[1:], start=1):
         more, left = f"{said} · {pair.name} {pair.effect}", len(found) - place - 1
         if len(more) + (len(f" · {left} more") if left else 0) > width:
-            return f"{said} · {left + 1} more"
+            return said if len(said) + 9 > width else f"{said} · {left + 1} more"
         said = more
     return said

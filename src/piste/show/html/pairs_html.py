@@ -13,7 +13,13 @@ def section(e: Explanation) -> str:
 
     A script lights both units of a pair; a server's page adds a button that joins them.
     """
-    phrases = "".join(f'<li dir="auto">{escape(name)}</li>' for name in pair_terms.joined(e))
+    joined = set(pair_terms.joined(e))
+    phrases = "".join(
+        f'<li dir="auto" data-span="{unit.segment} {unit.start} {unit.end}">'
+        f"{escape(unit.text)}</li>"
+        for unit in e.units
+        if unit.text in joined
+    )
     found = ""
     if phrases:
         found += f"""<div class="piste-joined"><h3>Joined into one unit</h3>

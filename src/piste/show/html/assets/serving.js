@@ -283,7 +283,9 @@
   }
   // Two words that act together are explained as one, and what was joined is taken apart again.
   function offerPhrases(root) {
-    const same = asked, given = Array.isArray(same.phrases) ? same.phrases : [];
+    const same = asked;
+    const spanOf = (row) => row.dataset.span.split(" ").map(Number);
+    const given = [...root.querySelectorAll(".piste-joined li")].map(spanOf);
     const join = (joined) => {
       form.phrases.checked = false;
       [removed, span] = [[], null];
@@ -291,9 +293,10 @@
     };
     if (same.units === null) {
       for (const row of root.querySelectorAll(".piste-pair")) {
-        const place = row.dataset.span.split(" ").map(Number);
-        const more = same.pair ? place : place.slice(1);
-        row.append(piste.button("explain as one phrase", () => join([...given, more])));
+        const [segment, start, end] = spanOf(row);
+        const others = given.filter((one) => one[0] !== segment || one[1] < start || one[2] > end);
+        const spans = [...others, [segment, start, end]].map((one) => one.slice(same.pair ? 0 : 1));
+        row.append(piste.button("explain as one phrase", () => join(spans)));
       }
     }
     for (const list of root.querySelectorAll(".piste-joined ul")) {
