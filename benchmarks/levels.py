@@ -18,7 +18,7 @@ import numpy as np
 
 import piste
 from piste.data.tables import read_rows, table_files
-from piste.held_out import r_squared
+from piste.explanation import r_squared
 from piste.slalom import sampling
 
 LEVELS = ["paragraphs", "sentences", "words"]

@@ -25,7 +25,7 @@ import pandas
 import piste
 from piste.engine import Engine
 from piste.errors import PisteError
-from piste.held_out import r_squared
+from piste.explanation import r_squared
 from piste.target import resolve
 from piste.types import Flags, Floats
 

@@ -25,7 +25,7 @@ from piste import slalom
 from piste.errors import need
 from piste.evaluation import interval
 from piste.show.figures.canvas import panels
-from piste.slalom.link import Saturation
+from piste.slalom.surrogate import Saturation
 from piste.types import Floats, Ints
 from studies.base import Findings, Study, Table, Work, graded, shown
 from studies.synthetic import (

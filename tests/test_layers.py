@@ -13,7 +13,7 @@ import piste
 ROOT = Path(piste.__file__).parent
 LAYERS = (
     ("errors", "types"),
-    ("validation", "threads", "registry"),
+    ("validation", "registry"),
     ("views", "readers", "slalom"),
     (
         "image",
@@ -24,7 +24,6 @@ LAYERS = (
         "surrogates",
         "classifier",
         "explanation",
-        "held_out",
     ),
     ("data",),
     ("engine",),
@@ -89,7 +88,7 @@ def test_imports_point_downwards(file: Path) -> None:
     "text",
     [
         "from piste.show import colours",
-        "def f():\n    from piste.cli import app",
+        "def f():\n    from piste.cli import main",
         "import piste.comparison",
         "if TYPE_CHECKING:\n    from piste.pipeline import explain",
     ],

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import piste
-from piste.held_out import r_squared
+from piste.explanation import r_squared
 
 NAMES = (
     "Mira Holm", "Tobias Renn", "Ada Quist", "Ivo Sand", "Lena Park", "Omar Fell", "Petra Voss",

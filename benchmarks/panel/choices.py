@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.panel.command import one_group
 from benchmarks.panel.judging import Trial
-from piste.held_out import r_squared
-from piste.slalom import Fit, fit, noise, sampling, solver
+from piste.explanation import r_squared
+from piste.slalom import Fit, fit, sampling, solver, surrogate
 from piste.slalom.family import Point, Questions
 from piste.slalom.solver import Posterior
 from piste.types import Floats, Ints
@@ -108,7 +108,7 @@ def patched(module: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _without_emphasis(trial: Trial) -> Fit:
-    with patched(noise, "EMPHASIS", 1.0):
+    with patched(surrogate, "EMPHASIS", 1.0):
         return answered(trial, drawn(trial, "log", True))
 
 

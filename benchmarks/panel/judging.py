@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from piste.engine import Engine
-from piste.explanation import Explanation
-from piste.held_out import r_squared
+from piste.explanation import Explanation, r_squared
 from piste.subject import Subject
 from piste.target import Target, resolve
 from piste.types import Floats

@@ -23,7 +23,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from benchmarks.panel.choices import BUDGET, counts_of, drawn
 from benchmarks.panel.command import one_group
 from benchmarks.panel.judging import Trial
-from piste.held_out import r_squared
+from piste.explanation import r_squared
 from piste.slalom import fit, sampling
 from piste.types import Floats
 

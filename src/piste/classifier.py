@@ -30,9 +30,12 @@ from piste.subject import (
 )
 from piste.target import OutputKind, Target, TargetChoice, probabilities, resolve
 from piste.types import Floats
+from piste.validation import MOST_UNITS, check_size
 
 if TYPE_CHECKING:
     import torch
+
+_FEWER = "choose coarser units, as 'sentences' or 'paragraphs' of a text, or give a part of it"
 
 
 @dataclass
@@ -80,7 +83,9 @@ class Classifier(ABC):
                 f"units: expected one kind of units here, got levels ({shorten(units)}): levels "
                 "are for explaining."
             )
-        return self.bind(input, Binding(cut, long, removal))
+        subject = self.bind(input, Binding(cut, long, removal))
+        check_size("The input", len(subject), MOST_UNITS, "units", _FEWER)
+        return subject
 
     @abstractmethod
     def bind(self, input: Any, how: Binding) -> Subject:

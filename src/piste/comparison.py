@@ -15,7 +15,7 @@ from piste.classifiers import Classifier, load
 from piste.classifiers.prompted.generating import LanguageModel
 from piste.data import files, storage
 from piste.engine import CacheOption, Progress, ProgressOption
-from piste.errors import PisteError, ServiceError
+from piste.errors import PisteError, ServiceError, shorten
 from piste.evaluation.benchmark.explainers import Entry, make_entries
 from piste.evaluation.judging import judge
 from piste.evaluation.metrics import figures_of, make
@@ -23,7 +23,7 @@ from piste.explanation import Explanation
 from piste.methods import METHODS
 from piste.options import Options, Samples, checked
 from piste.pipeline import explain
-from piste.subject import RawInput
+from piste.subject import RawInput, listed_inputs
 from piste.verification import Check, check
 from piste.views import VIEWS
 
@@ -193,6 +193,11 @@ def compare_steps(
     """
     if isinstance(methods, str):
         raise PisteError(f"methods={methods!r} must be a list of names, such as [{methods!r}].")
+    if listed_inputs(input) is not None:
+        raise PisteError(
+            f"Expected one input to compare methods on, got several ({shorten(input)}): call "
+            "compare for each of them."
+        )
     entries = make_entries(methods, samples, options)
     steps = [entry.label for entry in entries]
     steps += ["measuring faithfulness"] * judged + ["checking removals"]

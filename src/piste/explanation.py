@@ -101,6 +101,18 @@ class Fidelity:
         return graded(min(low, self.r2))
 
 
+def r_squared(expected: Floats, answered: Floats) -> float:
+    """1 − Σ(y − ŷ)² / Σ(y − ȳ)²; of equal answers 1 if they are predicted exactly, else NaN."""
+    if len(answered) < 2:
+        return float("nan")
+    residual = float(((expected - answered) ** 2).sum())
+    spread = float(((answered - answered.mean(axis=0)) ** 2).sum())
+    noise = 1e-24 * float((answered**2).sum())  # what rounding alone makes of equal numbers
+    if spread <= noise:
+        return 1.0 if residual <= max(noise, 1e-18) else float("nan")
+    return 1.0 - residual / spread
+
+
 GRADES = ((0.9, "very good"), (0.75, "good"), (0.5, "fair"), (0.0, "poor"))
 """Verdicts with the least R² they need; below all is "unusable"."""
 

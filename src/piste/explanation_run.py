@@ -18,9 +18,9 @@ from piste.classifiers import Classifier
 from piste.engine import Engine
 from piste.explanation import Explanation
 from piste.methods import Method, Task
+from piste.slalom.fitting import threads_for
 from piste.subject import Cut, RawInput, Sequence1D, Subject
 from piste.target import TargetChoice, negligible_error
-from piste.threads import threads_for
 from piste.types import Floats
 
 Plan: TypeAlias = list[Sequence1D]

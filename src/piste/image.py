@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +17,13 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from piste.errors import PisteError, shorten
 from piste.types import Floats
+from piste.validation import check_size
 
 _MOST_PIXELS = 100_000_000
 """Larger images are refused: nobody means to decode them into memory."""
+MOST_BYTES = 200_000_000
+"""Larger files are not read."""
+_SMALLER = "make the image smaller"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +51,18 @@ class ImageInput:
         if isinstance(source, (str, Path)):
             path = Path(source).expanduser()
             try:
+                size = path.stat().st_size
+                check_size(repr(str(source)), size, MOST_BYTES, "bytes", _SMALLER)
                 return ImageInput(_decode(path.read_bytes(), repr(str(source))), path.name)
             except OSError as problem:
                 reason = problem.strerror or str(problem)
                 raise PisteError(f"{str(source)!r} could not be read: {reason}.") from problem
         if isinstance(source, (bytes, bytearray, memoryview)):
+            check_size("The input", len(source), MOST_BYTES, "bytes", _SMALLER)
             return ImageInput(_decode(bytes(source), "The input"))
         if isinstance(source, Image.Image):
             name = Path(getattr(source, "filename", "") or "image").name
+            _check_pixels(source, "The image")
             return ImageInput(_rgb(source), name)
         if hasattr(source, "detach"):
             source = source.detach().cpu().numpy()
@@ -136,14 +145,16 @@ def _png(image: Image.Image) -> bytes:
 
 def _decode(content: bytes, source: str) -> NDArray[np.uint8]:
     try:
-        with Image.open(io.BytesIO(content)) as image:
-            if image.width * image.height > _MOST_PIXELS:
-                raise PisteError(
-                    f"{source} has {image.width} × {image.height} pixels: make it smaller, at "
-                    f"most {_MOST_PIXELS:,} are read."
-                )
-            return _rgb(image)
-    except (UnidentifiedImageError, Image.DecompressionBombError) as problem:
+        with warnings.catch_warnings():  # our own limit is lower than the one that is warned of
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(content)) as image:
+                _check_pixels(image, source)
+                return _rgb(image)
+    except Image.DecompressionBombError as problem:
+        raise PisteError(
+            f"{source} has more pixels than can be read: {_SMALLER}, to at most {_MOST_PIXELS:,}."
+        ) from problem
+    except UnidentifiedImageError as problem:
         raise PisteError(
             f"{source} is not an image that can be read: expected PNG, JPEG, WebP, GIF or BMP."
         ) from problem
@@ -151,6 +162,14 @@ def _decode(content: bytes, source: str) -> NDArray[np.uint8]:
         if isinstance(problem, PisteError):
             raise
         raise PisteError(f"{source} is a broken image ({problem}).") from problem
+
+
+def _check_pixels(image: Image.Image, source: str) -> None:
+    if image.width * image.height > _MOST_PIXELS:
+        raise PisteError(
+            f"{source} has {image.width} × {image.height} pixels: {_SMALLER}, to at most "
+            f"{_MOST_PIXELS:,}."
+        )
 
 
 def _rgb(image: Image.Image) -> NDArray[np.uint8]:

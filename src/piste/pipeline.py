@@ -147,11 +147,13 @@ def explain(
         several, inputs = given is not None, [input] if given is None else given
         levels = levels_of(units)
         loaded.check_choices(units, long, removal)
-        check_phrases(phrases, units, loaded.reads)
-        check_method(phrases, chosen)
+        wanted = None
+        if phrases is not None:
+            check_phrases(phrases, units, loaded.reads)
+            check_method(phrases, chosen)
+            wanted = read_phrases(phrases)
         how = {"long": long, "removal": removal}
         shown.stage("reading the input")
-        wanted = read_phrases(phrases)
         subjects, joined = [], []
         for number, one in enumerate(inputs):
             try:

@@ -11,14 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from piste.errors import PisteError, need
+from piste.errors import PisteError, need, shorten
 from piste.registry import Registry
+from piste.validation import check_size
 
 READERS: Registry[Callable[[Path], Any]] = Registry(
     "reader",
     "piste.readers",
     {
-        "explanation": "piste.data.storage:read",
+        "explanation": "piste.data.unit_tables:read",
         "comparison": "piste.comparison:read",
         "concepts": "piste.concepts.report:read",
         "results": "piste.evaluation.results:read",
@@ -27,6 +28,9 @@ READERS: Registry[Callable[[Path], Any]] = Registry(
     },
 )
 _FIELD = "piste"
+MOST_BYTES = 1_000_000_000
+"""Of a stored result that is no folder."""
+_WHAT = "it is no result, or one of very many inputs that a corpus run should hold"
 _RUN_FILES = ("run.json", "manifest.json")
 """What a run folder says of itself: of an evaluation, and of a corpus."""
 
@@ -55,6 +59,8 @@ def read(path: str | Path) -> Any:
 
 def kind_of(path: str | Path) -> str:
     """The kind that a file or folder says it is; only reading it shows whether that is true."""
+    if not isinstance(path, (str, Path)):
+        raise PisteError(f"Expected the path of a stored result, got {shorten(path)}.")
     file = Path(path)
     if file.is_dir():
         inside = [file / name for name in _RUN_FILES if (file / name).is_file()]
@@ -73,6 +79,7 @@ def kind_of(path: str | Path) -> str:
 
 def _json(file: Path) -> Any:
     try:
+        check_size(repr(str(file)), file.stat().st_size, MOST_BYTES, "bytes", _WHAT)
         return json.loads(file.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as problem:
         raise PisteError(f"{str(file)!r} is not UTF-8 text.") from problem

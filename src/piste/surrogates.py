@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from piste.errors import PisteError, shorten
-from piste.slalom.game import interactions
-from piste.slalom.link import Saturation
-from piste.slalom.parameters import Parameters
-from piste.slalom.surrogate import Background, Slalom
+from piste.slalom.scores import interactions
+from piste.slalom.surrogate import Background, Parameters, Saturation, Slalom
 from piste.types import Floats, Ints
 
 Scores = Mapping[str, Floats]

@@ -185,6 +185,8 @@ def _index(choice: object, labels: tuple[str, ...]) -> int:
             return lowered.index(choice.lower())
         if choice.isascii() and choice.isdigit():
             choice = int(choice)
+    if isinstance(choice, bool):
+        raise PisteError(f"Expected a class, got {choice!r}: the model has {listed}.")
     if isinstance(choice, (int, np.integer)) and 0 <= choice < len(labels):
         return int(choice)
     raise PisteError(f"There is no class {choice!r}: the model has {listed}.")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from piste.cli import app
+from piste.cli import application
 from piste.evaluation.benchmark.run_store import read_results
 from tests.cli import commands
 
@@ -202,7 +202,7 @@ OPTIONS = {
 
 
 def test_every_field_is_an_option_with_its_default() -> None:
-    command = typer.main.get_command(app).commands["evaluate"]  # type: ignore[attr-defined]  # of a group
+    command = typer.main.get_command(application()).commands["evaluate"]  # type: ignore[attr-defined]  # of a group
     found = {one.opts[0]: one.default for one in command.params if one.name != "help"}
     assert found == OPTIONS
     short = {one.opts[0]: one.opts[1] for one in command.params if len(one.opts) > 1}

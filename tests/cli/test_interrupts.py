@@ -30,7 +30,7 @@ def swallowed(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize(
     "stage",
     [
-        "piste.cli.application.app",
+        "piste.cli.application",
         "piste.cli.common.start",
         "piste.classifiers.load",
         "piste.engine.engine.Engine.ask",
@@ -54,8 +54,10 @@ def test_a_corpus_says_how_to_go_on(monkeypatch, capsys, tmp_path: Path, stage: 
         patched.setattr(f"piste.corpus.{stage}", press)
         code, _, err = run(patched, capsys, *command)
     assert code == 130
-    assert err == (
-        f"piste: stopped. What is explained so far is in {out}: the same command continues.\n"
+    cost, told = err.splitlines()
+    assert cost.startswith("7 rows to explain, at most about ")
+    assert told == (
+        f"piste: stopped. What is explained so far is in {out}: the same command continues."
     )
     code, printed, err = run(monkeypatch, capsys, *command)
     assert code == 0, err

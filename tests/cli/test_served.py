@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from piste.cli import app
+from piste.cli import application
 from piste.errors import PisteError
 from tests.classifiers.served.fake_server import FakeServer, serving
 
@@ -17,7 +17,7 @@ TEXT = "A slow start, but a wonderful ending."
 
 
 def run(*words: object) -> tuple[str, str]:
-    result = CliRunner().invoke(app, [str(word) for word in words])
+    result = CliRunner().invoke(application(), [str(word) for word in words])
     if result.exception is not None:
         raise result.exception
     return result.stdout, result.stderr

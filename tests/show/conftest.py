@@ -12,7 +12,7 @@ import pytest
 
 from piste.data import storage
 from piste.explanation import Explanation, Fidelity, Output
-from piste.slalom.link import Saturation
+from piste.slalom.surrogate import Saturation
 from piste.subject import Unit
 from piste.surrogates import AdditiveSurrogate, MeanSurrogate, Mixing, SlalomSurrogate
 from piste.target import Target

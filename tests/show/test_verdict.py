@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import piste
-from piste.data.storage import read
+from piste.data.unit_tables import read
 from piste.explanation import Explanation, Fidelity
 from piste.show import wording
 from piste.show.html import explanation_html

@@ -7,7 +7,7 @@ import pytest
 
 from piste.slalom import Background, Slalom, family
 from piste.slalom.family import Form, Layout, Point, Questions
-from piste.slalom.link import Saturation
+from piste.slalom.surrogate import Saturation
 
 FORMS = [
     (Form(1.0), 1),

@@ -8,8 +8,8 @@ import pytest
 from piste import PisteError
 from piste.slalom import Slalom, family, fit
 from piste.slalom.family import Form, Point, Questions
-from piste.slalom.link import Saturation
 from piste.slalom.solver import solve
+from piste.slalom.surrogate import Saturation
 
 
 def questions(types: int, count: int, seed: int = 0) -> np.ndarray:

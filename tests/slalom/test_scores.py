@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from piste.slalom import Background, Slalom, fit
-from piste.slalom.game import interactions, shapley
-from piste.slalom.link import Saturation
-from piste.slalom.parameters import Parameters
-from piste.slalom.scores import text_scores
+from piste.slalom.scores import interactions, shapley, text_scores
+from piste.slalom.surrogate import Parameters, Saturation
 from tests.slalom.test_fitting import questions, truth
 from tests.slalom.test_shapley import brute_force_of
 

@@ -16,7 +16,7 @@ from scipy import sparse
 import piste
 from piste import PisteError, corpus
 from piste.slalom import Background, Slalom
-from piste.slalom.link import Saturation
+from piste.slalom.surrogate import Saturation
 from piste.surrogates import MeanSurrogate
 from piste.vocabulary import Vocabulary, fit_vocabulary
 from piste.vocabulary.estimation import QUESTIONS

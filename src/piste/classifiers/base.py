@@ -18,6 +18,7 @@ from piste.errors import PisteError, shorten
 from piste.subject import Sequence1D, Subject
 from piste.target import OutputKind
 from piste.types import Floats
+from piste.validation import MOST_CHARACTERS, check_size
 
 _COUNTED = threading.local()
 """The classifiers whose calibration is being counted in this thread."""
@@ -79,6 +80,7 @@ def check_text(input: object) -> tuple[str, ...]:
                 f"Expected a text, got {shorten(text)} of type {type(text).__name__}: convert it "
                 "to str first."
             )
+        check_size("The text", len(text), MOST_CHARACTERS, "characters", "give a part of it")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise PisteError(
                 f"The text {shorten(text)} holds half characters (surrogates): decode it as UTF-8."
@@ -102,6 +104,66 @@ def read_head(config: Any) -> tuple[tuple[str, ...], OutputKind]:
     labels = tuple(str(named.get(k, named.get(str(k), k))) for k in range(count))
     stated = getattr(config, "problem_type", None)
     return labels, _KINDS.get(stated, "regression" if count == 1 else "classes")
+
+
+# How the names of model classes end, what such a model does, and what to use instead.
+_OTHER_HEADS = {
+    "ForTokenClassification": (
+        "tags every token",
+        "to explain a tag, load a function of texts that returns that tag's score",
+    ),
+    "ForQuestionAnswering": (
+        "marks an answer in a text",
+        "to explain an answer, load a function of texts that returns its score",
+    ),
+    "ForConditionalGeneration": (
+        "writes texts (sequence to sequence)",
+        "load a causal language model with a prompt, or a function of texts that returns scores",
+    ),
+    "ForMaskedLM": ("fills in masked words", "train it for sequence classification first"),
+    "ForPreTraining": ("is not trained for a task", "train it for sequence classification first"),
+    "ForObjectDetection": (
+        "finds objects in images",
+        "load an image classifier, or a function with inputs='pixels'",
+    ),
+    "ForSemanticSegmentation": (
+        "labels pixels of images",
+        "load an image classifier, or a function with inputs='pixels'",
+    ),
+}
+
+_OTHER_TASKS = {
+    "token-classification": "ForTokenClassification",
+    "ner": "ForTokenClassification",
+    "question-answering": "ForQuestionAnswering",
+    "document-question-answering": "ForQuestionAnswering",
+    "table-question-answering": "ForQuestionAnswering",
+    "summarization": "ForConditionalGeneration",
+    "text2text-generation": "ForConditionalGeneration",
+    "fill-mask": "ForMaskedLM",
+    "object-detection": "ForObjectDetection",
+    "image-segmentation": "ForSemanticSegmentation",
+}
+
+
+def check_head(name: str, source: str) -> None:
+    """Refuse a model class that does something else than classify whole inputs."""
+    for ending, (does, instead) in _OTHER_HEADS.items():
+        if name.endswith(ending):
+            raise PisteError(
+                f"Expected a classifier of whole inputs, got {source} ({name}), which {does}: "
+                f"{instead}."
+            )
+
+
+def check_task(task: str) -> None:
+    """Refuse a pipeline that does something else than classify whole inputs."""
+    if task in _OTHER_TASKS:
+        does, instead = _OTHER_HEADS[_OTHER_TASKS[task]]
+        raise PisteError(
+            f"Expected a pipeline of text, image or zero-shot classification, got one of {task}, "
+            f"which {does}: {instead}."
+        )
 
 
 def check_logits(logits: Any, rows: int, model: Any, inputs: str = "text") -> torch.Tensor:

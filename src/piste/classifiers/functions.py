@@ -22,6 +22,11 @@ class Function:
         return callable(source)
 
     def load(self, source: Any, how: Loading) -> Classifier:
+        if isinstance(source, type):
+            raise PisteError(
+                f"Expected a function or a model, got the class {source.__name__}: make an "
+                "object of it first."
+            )
         if how.runtime != "torch":
             raise PisteError(
                 f"runtime: expected 'torch' for a function, got {how.runtime!r}: only a Hugging "

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 from piste import zoo
 from piste.classifier import Classifier
+from piste.classifiers.base import check_head, check_task
 from piste.classifiers.image.classifier import ImageClassifier
 from piste.classifiers.loading import Loading
-from piste.classifiers.model_files import (
-    check_folder,
-    check_head,
-    check_loaded,
-    check_task,
-    check_vocabulary,
-)
 from piste.classifiers.text.classifier import TextClassifier
+from piste.classifiers.text.tokenization import check_vocabulary
 from piste.classifiers.text.zero_shot import HYPOTHESIS, ZeroShotClassifier
 from piste.errors import PisteError, shorten
+
+_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5", ".msgpack")
 
 
 class NamedModel:
@@ -122,7 +120,7 @@ def _from_name(
 ) -> TextClassifier | ImageClassifier:
     folder = zoo.folder(source) if source.startswith(zoo.PREFIX) else Path(source)
     if folder.exists():
-        check_folder(folder)
+        _check_folder(folder)
     elif source.startswith((".", "/", "~")) or source.count("/") > 1:
         raise PisteError(f"The folder {source!r} does not exist: check the path.")
     place = str(folder) if folder.exists() else source
@@ -139,12 +137,12 @@ def _from_name(
                 ignore_mismatched_sizes=True,  # they are in the report, and refused there
                 dtype=dtype,
             )
-        check_loaded(report, source)
+        _check_loaded(report, source)
         reader = reader or _reader(place, reads_images)
     except PisteError:
         raise
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, SafetensorError) as problem:
-        first = (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(".")
+        first = _first_line(problem)
         if folder.exists():
             raise PisteError(
                 f"The model in {source!r} could not be loaded ({first}): expected config.json, "
@@ -244,3 +242,77 @@ def device_of(device: str) -> torch.device:
         raise PisteError(
             f"device={device!r} is not available here: use 'auto' or 'cpu'."
         ) from problem
+
+
+# -- what the files hold -----------------------------------------------------------------------
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a model folder whose files are missing, damaged or pickled, naming the file."""
+    read_config(folder)
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        pickled = [file.name for file in sorted(folder.iterdir()) if file.suffix in _PICKLES]
+        if pickled:
+            raise PisteError(
+                f"The folder {str(folder)!r} holds its weights only as {pickled[0]}, which Piste "
+                "does not open, because opening it may run code: expected model.safetensors, so "
+                "load the model with transformers and save it with save_pretrained."
+            )
+        raise PisteError(
+            f"The folder {str(folder)!r} holds no weights: expected model.safetensors beside "
+            "config.json, as save_pretrained writes it."
+        )
+    for file in files:
+        try:
+            with safe_open(file, framework="numpy"):
+                pass
+        except (SafetensorError, OSError) as problem:
+            raise PisteError(
+                f"The weights {str(file)!r} can't be read ({_first_line(problem)}): the file is "
+                "cut short or damaged, so copy or download it again."
+            ) from problem
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The folder's config.json, or a refusal that names what is wrong with it."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise PisteError(
+            f"The folder {str(folder)!r} holds no config.json: expected a model saved with "
+            "save_pretrained."
+        )
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise PisteError(
+            f"{str(path)!r} is not valid JSON ({_first_line(problem)}): save the model again, or "
+            "copy the file again."
+        ) from problem
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise PisteError(
+            f"{str(path)!r} names no model_type: expected the config of a transformers model, got "
+            f"{shorten(config)}."
+        )
+    return config
+
+
+def _check_loaded(report: dict[str, Any], source: str) -> None:
+    """Refuse a model some of whose weights are not in its files: they are drawn at random."""
+    missing = sorted(report.get("missing_keys", ()))
+    mismatched = sorted(str(one[0]) for one in report.get("mismatched_keys", ()))
+    for names, problem in (
+        (missing, "no trained weights"),
+        (mismatched, "weights of another size"),
+    ):
+        if names:
+            more = " …" if len(names) > 4 else ""
+            raise PisteError(
+                f"Expected a trained classifier, got {source!r}, which has {problem} for "
+                f"{', '.join(names[:4])}{more}: they would be random, and so the answers. Train "
+                "it for classification, or load the model of that training."
+            )
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem).strip() or type(problem).__name__).splitlines()[0].rstrip(".")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol
 
 from piste.classifier import Classifier
@@ -117,6 +118,21 @@ def _typed_by(
     return lambda function: function
 
 
+def _check_name(source: Any) -> None:
+    """Refuse a text that can be no name of a model, and no folder's either."""
+    if not isinstance(source, str):
+        return
+    try:
+        Path(source).exists()
+        possible = bool(source.strip()) and "\0" not in source
+    except (OSError, ValueError):  # too long, a null character
+        possible = False
+    if not possible:
+        raise PisteError(
+            f"Expected a bundled name, a folder or a hub id, got the text {shorten(source)}."
+        )
+
+
 @_typed_by(Loading)
 def load(source: Any, tokenizer: Any = None, **options: Any) -> Classifier:
     """Make a classifier of a bundled name, a folder, a hub id, a model, or a function.
@@ -170,6 +186,7 @@ def load(source: Any, tokenizer: Any = None, **options: Any) -> Classifier:
         if option not in known:
             raise PisteError(f"load has no option {option!r}: it has {', '.join(known)}.")
     how = Loading(tokenizer, **options)
+    _check_name(source)
     for name in CLASSIFIERS.added_first():
         loader = CLASSIFIERS[name]()
         if loader.accepts(source, how):

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from piste.classifier import Classifier
-from piste.classifiers.base import check_logits, read_head
+from piste.classifiers.base import check_head, check_logits, read_head
+from piste.classifiers.hugging_face import read_config
 from piste.classifiers.loading import Loading
-from piste.classifiers.model_files import check_head, check_vocabulary, read_config
 from piste.classifiers.outputs import OutputReader, Reading
 from piste.classifiers.text.batching import Batch
 from piste.classifiers.text.function import TokenFunction
+from piste.classifiers.text.tokenization import check_vocabulary
 from piste.errors import PisteError, need
 
 _PLACES = ("model.onnx", "onnx/model.onnx")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from piste.errors import PisteError, shorten
+from piste.errors import PisteError, is_out_of_memory, shorten
 from piste.target import OutputKind
 from piste.types import Floats
 
@@ -20,6 +20,22 @@ READINGS = ("auto", "logits", "probabilities")
 SMALLEST = 1e-7
 
 
+def call(function: Callable[..., Any], name: str, *given: Any) -> Any:
+    """What a function of the user's returns; what it raises is told with its name."""
+    try:
+        return function(*given)
+    except PisteError:
+        raise
+    except Exception as problem:  # it is not ours: anything may come
+        if is_out_of_memory(problem):
+            raise  # asked again with fewer
+        first = (str(problem).strip() or "no reason given").splitlines()[0].rstrip(".")
+        raise PisteError(
+            f"The function {name!r} failed with {type(problem).__name__} ({first}): try it on a "
+            "few inputs by itself."
+        ) from problem
+
+
 def as_matrix(answers: Any, rows: int) -> Floats:
     """Whatever a function returned as a float matrix, questions × outputs, or a clear refusal."""
     answers = getattr(answers, "logits", answers)
@@ -28,7 +44,7 @@ def as_matrix(answers: Any, rows: int) -> Floats:
     if isinstance(answers, (list, tuple)) and answers and hasattr(answers[0], "detach"):
         answers = [answer.detach().cpu().double().numpy() for answer in answers]
     try:
-        if answers is None:  # numpy would read it as NaN
+        if answers is None or np.iscomplexobj(answers):  # numpy would make other numbers of them
             raise TypeError
         matrix = np.asarray(answers, dtype=np.float64)
     except (TypeError, ValueError) as problem:

@@ -14,16 +14,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from piste.registry import lazy_names
-
 if TYPE_CHECKING:
     import typer
 
-    from piste.cli.application import app
-else:
-    __getattr__, __dir__ = lazy_names(__name__, {"piste.cli.application": ["app"]})
-
-__all__ = ["app", "main", "run_command"]
+__all__ = ["application", "main", "run_command"]
 
 INTERRUPTED = 130
 """The exit code after Ctrl + C, as shells have it."""
@@ -31,14 +25,57 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line."""
-
-    def make() -> typer.Typer:
-        from piste.cli.application import app
-
-        return app
-
     with _few_collections():
-        run_command(make)
+        run_command(application)
+
+
+def application() -> typer.Typer:
+    """All commands."""
+    import typer
+
+    from piste.cli import concepts, corpus, demo, evaluate, explain, serve, words
+
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback()
+    def root(
+        show_version: bool = typer.Option(
+            False, "--version", help="Say the version and stop.", callback=_version, is_eager=True
+        ),
+    ) -> None:
+        """Piste explains the decisions of transformer classifiers."""
+
+    for command in (
+        explain.explain,
+        explain.compare,
+        evaluate.evaluate,
+        concepts.concepts,
+        corpus.corpus,
+        corpus.query,
+        words.words,
+        words.diff,
+        words.vocabulary,
+        serve.serve,
+        demo.demo,
+        demo.models,
+        demo.methods,
+        demo.metrics,
+    ):
+        app.command()(command)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"piste {version('piste')}\n")
+        raise SystemExit
 
 
 @contextmanager
@@ -119,8 +156,8 @@ def _run(make: Callable[[], typer.Typer]) -> None:
     try:
         app()
     except PisteError as problem:
-        err.print(f"piste: {problem}", style="red", highlight=False, markup=False, soft_wrap=True)
+        err.print(f"piste: {problem}", style="red", highlight=False, soft_wrap=True)
         sys.exit(2)
     except (OSError, UnicodeError) as problem:  # a full disk, a terminal without these letters
-        err.print(f"piste: a file could not be read or written: {problem}", markup=False)
+        err.print(f"piste: a file could not be read or written: {problem}", soft_wrap=True)
         sys.exit(2)

@@ -19,14 +19,16 @@ from rich.console import Console
 from piste.engine.progress import Progress
 from piste.errors import PisteError, shorten
 from piste.options import HELP
+from piste.validation import MOST_CHARACTERS
 
 if TYPE_CHECKING:
     from piste.classifiers import Classifier
     from piste.subject import Input
 
 
-out = Console()
-err = Console(stderr=True)
+# What is printed is data: no sign in it is markup or the name of an emoji.
+out = Console(markup=False, emoji=False)
+err = Console(markup=False, emoji=False, stderr=True)
 
 Text = Annotated[
     str | None,
@@ -305,7 +307,7 @@ def offer(samples: int | None) -> None:
     """Print the same command with more questions, where an explanation should have more."""
     if samples is not None:
         command = with_samples(sys.argv[1:], samples)
-        out.print(f"Next: {shlex.join(['piste', *command])}", markup=False, soft_wrap=True)
+        out.print(f"Next: {shlex.join(['piste', *command])}", soft_wrap=True)
 
 
 def with_samples(arguments: Sequence[str], samples: int) -> list[str]:
@@ -388,7 +390,9 @@ class InputArguments:
             )
         for path in (self.file, self.image, self._named):
             if path is not None and not _is_file(path):
-                raise PisteError(f"There is no file {str(path)!r}.")
+                is_folder = path is not self._named and path.is_dir()
+                other = ": it is a folder, give a file in it" if is_folder else ""
+                raise PisteError(f"There is no file {str(path)!r}{other}.")
 
     @property
     def _named(self) -> Path | None:
@@ -419,7 +423,9 @@ class InputArguments:
         if self.pair is not None:
             raise PisteError(f"{name!r} reads images one by one: leave --pair out.")
         if self.text == "-":
-            return ImageInput.of(sys.stdin.buffer.read())
+            from piste.image import MOST_BYTES
+
+            return ImageInput.of(sys.stdin.buffer.read(MOST_BYTES + 1))
         path = self.image or self.file or Path(self.text or "").expanduser()
         if not _is_file(path):
             raise PisteError(
@@ -451,13 +457,28 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+_MOST_BYTES = 4 * MOST_CHARACTERS
+
+
+def _check_bytes(source: str, size: int) -> None:
+    """Refuse a file that can't be a text to explain, before it is read."""
+    if size > _MOST_BYTES:
+        has = "more bytes" if source == "standard input" else f"{size:,} bytes, more"
+        raise PisteError(
+            f"{source} has {has} than the {_MOST_BYTES:,} that are read of a text: give a part "
+            "of it, or a table with a text in every row to `piste corpus`."
+        )
+
+
 def _text(text: str | None, file: Path | None) -> str:
     """The text from the argument, standard input or a file."""
     try:
         if file is not None:
+            _check_bytes(repr(str(file)), file.stat().st_size)
             content = file.read_bytes()
         elif text == "-":
-            content = sys.stdin.buffer.read()
+            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+            _check_bytes("standard input", len(content))
         else:
             return text or ""
         return content.decode("utf-8").strip("\ufeff\r\n")

@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -18,6 +18,10 @@ from piste.cli import common
 from piste.cli.demo import list_rows
 from piste.engine.progress import duration
 from piste.errors import PisteError
+from piste.validation import check_count
+
+if TYPE_CHECKING:
+    from piste.corpus.sql import Answer
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,12 @@ class RowOptions:
     pair_column: Annotated[
         str | None, typer.Option(help="The column with the second texts of pairs.")
     ] = None
-    id_column: Annotated[str | None, typer.Option(help="A column that names the rows.")] = None
+    id_column: Annotated[
+        str | None, typer.Option(help="A column that names the rows; default: id, if it is there.")
+    ] = None
     keep: Annotated[
-        str | None, typer.Option(help="Columns to copy to the results, with commas.")
+        str | None,
+        typer.Option(help="Columns to copy to the results, with commas; default: small ones."),
     ] = None
 
 
@@ -116,9 +123,11 @@ def corpus(
     shared["loading"] = prompted.loading()
     if run.engine not in ("local", "ray"):
         raise PisteError(f"--engine: expected local or ray, got {run.engine!r}.")
+    if run.workers is not None:
+        check_count("--workers", run.workers)
     from piste import corpus as library
 
-    kept = tuple(common.names(rows.keep) or ())
+    kept = None if rows.keep is None else tuple(common.names(rows.keep) or ())
     shared["columns"] = library.Columns(rows.text_column, rows.pair_column, rows.id_column, kept)
     start = time.perf_counter()
     try:
@@ -148,6 +157,12 @@ def corpus(
     if run.dry_run:
         _tell_estimate(estimate, run.as_json)
         return
+    if counts.refused and not counts.documents:
+        reason = next(library.errors(rows.out))["reason"].rstrip(".")
+        raise PisteError(
+            f"No row could be explained. The first of {counts.refused:,} was refused because: "
+            f"{reason}. All reasons are in {str(rows.out / 'errors')!r}."
+        )
     if run.as_json:
         typer.echo(json.dumps({"folder": str(rows.out), **vars(counts)}))
         return
@@ -161,7 +176,7 @@ def corpus(
         if number == 3:
             common.out.print(f"  … all in {rows.out / 'errors'}", highlight=False)
             break
-        common.out.print(f"  {one['source']}: {one['reason']}", highlight=False, markup=False)
+        common.out.print(f"  {one['source']}: {one['reason']}", highlight=False)
 
 
 class _Lines:
@@ -236,10 +251,7 @@ def query(
         text = buffer.getvalue()
         common.written(table, lambda path: _write(path, text))
         return
-    shown = Table(*answer.columns)
-    for row in answer.rows:
-        shown.add_row(*map(_cell, row))
-    common.out.print(shown)
+    show_answer(answer)
 
 
 def _write(path: Path, text: str) -> None:
@@ -248,8 +260,42 @@ def _write(path: Path, text: str) -> None:
     write_text(path, text)
 
 
-def _cell(value: Any) -> str:
+_MOST_ROWS, _MOST_RECORDS = 40, 10
+"""Rows that are shown as a table, and one below the other where they are too wide for that."""
+_NARROWEST = 8
+"""Characters that a column needs to be read."""
+
+
+def show_answer(answer: Answer) -> None:
+    """A table that fits the terminal, or, where the columns are too many, record after record."""
+    width = common.out.width
+    wide = len(answer.columns) * (_NARROWEST + 3) > width
+    rows = answer.rows[: _MOST_RECORDS if wide else _MOST_ROWS]
+    if wide:
+        longest = max(map(len, answer.columns))
+        for number, row in enumerate(rows):
+            common.out.print("" if number == 0 else "─" * min(longest, width))
+            for name, value in zip(answer.columns, row, strict=True):
+                cell = _cell(value, max(width - longest - 2, _NARROWEST))
+                common.out.print(f"{name:<{longest}}  {cell}", highlight=False, soft_wrap=True)
+    else:
+        shown = Table()
+        for name in answer.columns:
+            shown.add_column(name, overflow="ellipsis", no_wrap=True)
+        for row in rows:
+            shown.add_row(*(_cell(value, width) for value in row))
+        common.out.print(shown)
+    if len(rows) < len(answer.rows):
+        common.out.print(
+            f"… and {len(answer.rows) - len(rows):,} rows more: --csv FILE writes all of them, "
+            "--json prints them.",
+            highlight=False,
+        )
+
+
+def _cell(value: Any, longest: int) -> str:
+    """On one line, cut where it is too long."""
     if isinstance(value, float):
         return f"{value:.4g}"
-    # No markup: a text may hold square brackets.
-    return "" if value is None else str(value).replace("[", "\\[")
+    text = "" if value is None else " ".join(str(value).split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

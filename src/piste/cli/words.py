@@ -13,6 +13,7 @@ from rich.table import Table
 
 from piste.cli import common
 from piste.errors import PisteError
+from piste.validation import check_count
 
 Least = Annotated[int, typer.Option(help="Only words in at least so many documents.")]
 Top = Annotated[int, typer.Option(help="How many words to show.")]
@@ -34,6 +35,8 @@ def words(
     from piste.corpus.words import disagreeing
     from piste.corpus.words import words as collect
 
+    check_count("--least", least)
+    check_count("--top", top)
     rows = collect(folder, by=by, score=score, least=least)
     if not rows and not as_json:
         slices = "" if by is None else f" of one {by}"
@@ -70,7 +73,7 @@ def _show(title: str, rows: list[Any]) -> None:
     for row in rows:
         numbers = [getattr(row, name) for name in more]
         shown.add_row(
-            row.word.replace("[", "\\["),
+            row.word,
             f"{row.effect:+.3g}",
             f"{row.low:+.3g} to {row.high:+.3g}" if row.error > 0 else "",
             *("" if number is None else f"{number:+.3g}" for number in numbers),
@@ -91,6 +94,8 @@ def diff(
     from piste.corpus.words import clear
     from piste.corpus.words import diff as compare
 
+    check_count("--least", least)
+    check_count("--top", top)
     changes = compare(before, after, score=score, least=least)
     sure = clear(changes)
     if as_json:
@@ -116,7 +121,7 @@ def diff(
     shown = Table("word", "before", "after", "difference", "clear")
     for one in changes[:top]:
         shown.add_row(
-            one.word.replace("[", "\\["),
+            one.word,
             f"{one.before.effect:+.3g}",
             f"{one.after.effect:+.3g}",
             f"{one.difference:+.3g} ± {one.error:.2g}",
@@ -148,6 +153,8 @@ def vocabulary(
     as_json: common.AsJson = False,
 ) -> None:
     """Fit one surrogate to a whole corpus: an effect and a value for every word in it."""
+    check_count("--documents", documents)
+    check_count("--questions", questions)
     if not out.resolve().parent.is_dir():
         raise PisteError(f"The folder of {str(out)!r} is not there: make it, or name another file.")
     with common.working(as_json=as_json) as shown:
@@ -209,7 +216,7 @@ def _show_table(found: Any, rows: dict[str, list[dict[str, Any]]]) -> None:
         shown = Table(f"{side} the {about['target']}", *names, "documents")
         for row in chosen:
             numbers = [f"{row[name]:+.2f}{_error(row[f'{name}_error'])}" for name in names]
-            shown.add_row(row["word"].replace("[", "\\["), *numbers, str(row["documents"]))
+            shown.add_row(row["word"], *numbers, str(row["documents"]))
         common.out.print(shown)
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from piste.concepts.states import StateReader
 from piste.errors import need
+from piste.slalom.fitting import threads_for
 from piste.subject import Subject
-from piste.threads import threads_for
 from piste.types import Floats, Ints
 
 Singles = NDArray[np.float32]

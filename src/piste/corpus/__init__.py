@@ -8,6 +8,7 @@ from piste.registry import lazy_names
 if TYPE_CHECKING:
     from piste.corpus.corpus_run import Estimate, estimate, run
     from piste.corpus.documents import Columns
+    from piste.corpus.frames import frame
     from piste.corpus.part_store import Counts, errors, explanation, explanations, read_manifest
     from piste.corpus.sql import Answer, query
     from piste.corpus.vocabulary_sample import vocabulary
@@ -17,6 +18,7 @@ else:  # a question to results needs no model
         {
             "piste.corpus.corpus_run": ["Estimate", "estimate", "run"],
             "piste.corpus.documents": ["Columns"],
+            "piste.corpus.frames": ["frame"],
             "piste.corpus.part_store": [
                 "Counts",
                 "errors",
@@ -43,6 +45,7 @@ __all__ = [
     "estimate",
     "explanation",
     "explanations",
+    "frame",
     "query",
     "read_manifest",
     "run",

@@ -75,7 +75,7 @@ def make_part(
 
     Nobody could say which scores such a table has, and all parts must have the same columns.
     """
-    from piste.data import storage  # not above: a question to results reads no explanation
+    from piste.data import unit_tables  # not above: a question to results reads no explanation
 
     arrow: Any = need("pyarrow", "tables", "A corpus run")
     documents = [_document(document, e) for document, e in explained]
@@ -86,7 +86,7 @@ def make_part(
         fields[name] = arrow.string()
     units: dict[str, list[Any]] = {name: [] for name in _UNIT_KINDS}
     for document, e in explained:
-        columns = storage.unit_columns(e)
+        columns = unit_tables.unit_columns(e)
         units["document"] += [document.number] * len(e)
         units["unit"] += range(len(e))
         for name, cells in columns.items():
@@ -165,7 +165,7 @@ def read_part(
     folder: Path, number: int, manifest: Mapping[str, Any], only: int | None = None
 ) -> list[Explanation]:
     """The explanations of one part, as they were; ``only`` that of one document if it is named."""
-    from piste.data import storage
+    from piste.data import unit_tables
 
     parquet: Any = need("pyarrow.parquet", "tables", "Reading a corpus run")
     name = part_name(number)
@@ -190,7 +190,7 @@ def read_part(
             "seconds": float("nan"),
         }
         columns = {key: cells for key, cells in own.items() if key not in ("document", "unit")}
-        found.append(storage.from_columns(about, columns))
+        found.append(unit_tables.from_columns(about, columns))
     return found
 
 

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from piste.classifiers import Classifier
-from piste.corpus.blocks import Part
+from piste.corpus.blocks import DOCUMENT_COLUMNS, Part
 from piste.corpus.documents import Columns
-from piste.corpus.part_store import Counts, PartStore
-from piste.corpus.plan import BLOCK, Plan, explain_block, suitable_block
+from piste.corpus.part_store import KIND, Counts, PartStore
+from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, suitable_block
 from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
 from piste.methods.base import expected_questions
-from piste.subject import Subject, levels_of
+from piste.subject import Subject
+from piste.validation import check_count
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
 Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
 """Gives the parts of the blocks with these numbers, in any order."""
-_TRIED = 12
-"""Documents a dry run explains."""
 
 
 class _Rows(Progress):
@@ -71,7 +69,7 @@ class Estimate:
 
 
 def run(
-    input: str | Path,
+    input: Any,
     model: Any,
     out: str | Path,
     *,
@@ -87,7 +85,10 @@ def run(
     progress: ProgressOption = None,
     **how: Any,
 ) -> Counts:
-    """Explain every row of a file or folder, and store everything in the folder ``out``.
+    """Explain every row of a table, and store everything in the folder ``out``.
+
+    The table is a file, a folder of files, a frame of pandas or polars, a data set of Hugging Face,
+    a table of Arrow, or a list of dictionaries or texts.
 
     The results are those of :func:`piste.explain` with the same options (``how``), for which
     questions of all texts in a block of rows are pooled. Rows that can't be explained are kept
@@ -99,30 +100,37 @@ def run(
     of :func:`piste.load`, such as prompt and labels. Answers that are paid for, those of a served
     model, are kept in ``out/answers`` unless ``cache`` names another folder.
     """
+    if workers is not None:
+        check_count("workers", workers)
     if engine not in ("local", "ray"):
         raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
     with _Rows(progress) as shown:
         shown.stage("counting rows")
-        plan, files, rows = _planned(input, model, columns, method, how, runtime, block, loading)
+        options = (method, how, runtime, block, loading)
+        before = _columns_before(columns or Columns(), out)
+        plan, files, rows = _planned(input, model, columns, *options, before=before)
         shown.stage("loading the model")
         classifier = plan.load()
+        subjects = plan.check(classifier, files)
         cached = False
         if classifier.costly and engine == "local":
             folder_of_answers = Path(plan.how.get("cache") or Path(out) / "answers")
             cached = folder_of_answers.exists()
             plan = replace(plan, how={**plan.how, "cache": folder_of_answers})
+        calls = _questions(plan, subjects) / max(len(subjects), 1)
         shown.stage("explaining")
         manifest = plan.manifest(classifier, files)
         with PartStore.opened(out, manifest) as folder:
             left = [number for number in range(-(-rows // plan.block)) if number not in folder.done]
             shown.plan(rows)
             shown.advance(folder.counts.rows)
+            missing = rows - folder.counts.rows
             if classifier.costly and left:
                 if engine == "local":
                     classifier.remember(folder_of_answers)
-                subjects, calls = _expected(plan, classifier, files)
-                share = (rows - folder.counts.rows) / max(len(subjects), 1)
-                shown.say(classifier.expect(subjects, calls * share, cached=cached))
+                shown.say(classifier.expect(subjects, calls * missing, cached=cached))
+            elif left:
+                shown.say(_cost(plan, missing, calls * missing))
             for part in _doer(engine, address, workers, shown)(plan, classifier, files, left):
                 folder.add(part)
                 shown.advance(part.rows)
@@ -149,7 +157,7 @@ def _doer(engine: EngineChoice, address: str | None, workers: int | None, shown:
 
 
 def _planned(
-    input: str | Path,
+    input: Any,
     model: Any,
     columns: Columns | None,
     method: str,
@@ -157,13 +165,14 @@ def _planned(
     runtime: str,
     block: int | None,
     loading: Mapping[str, Any] | None,
+    before: Columns | None = None,
 ) -> tuple[Plan, list[TableFile], int]:
     """The plan, its files, and how many rows they have."""
     how = {"long": "truncate", **how}
     plan = Plan(
-        str(input),
+        str(input) if isinstance(input, Path) else input,
         model,
-        columns or Columns(),
+        before or columns or Columns(),
         method,
         how,
         runtime,
@@ -171,29 +180,37 @@ def _planned(
         loading or {},
     )
     files = plan.files()
+    if before is None:
+        plan = replace(plan, columns=plan.columns.settled(files, DOCUMENT_COLUMNS))
     rows = count_rows(files, plan.columns.wanted)
     if block is None:
         plan = replace(plan, block=suitable_block(rows))
     return plan, files, rows
 
 
-def _expected(
-    plan: Plan, classifier: Classifier, files: Sequence[TableFile]
-) -> tuple[list[Subject], float]:
-    """Some documents of the first block, and the questions they take, about; nothing is asked."""
+def _questions(plan: Plan, subjects: Sequence[Subject]) -> float:
+    """About how many questions some documents take."""
     method = plan.made_method()
-    how = {name: plan.how[name] for name in ("removal", "long") if name in plan.how}
-    how["units"] = levels_of(plan.how.get("units"))[0]
-    first = next(plan.blocks(files), None)
-    subjects = []
-    for document in islice(first.documents if first else (), _TRIED):
-        with suppress(PisteError):  # refused when its turn comes
-            subjects.append(classifier.subject(document.input, **how))
-    return subjects, float(sum(expected_questions(method, subject) for subject in subjects))
+    return float(sum(expected_questions(method, subject) for subject in subjects))
+
+
+def _cost(plan: Plan, rows: int, calls: float) -> str:
+    """What a run will take, in a line."""
+    kept = f"; kept columns: {', '.join(plan.columns.keep)}" if plan.columns.keep else ""
+    return f"{rows:,} rows to explain, at most about {calls:,.0f} questions to the model{kept}."
+
+
+def _columns_before(columns: Columns, out: str | Path) -> Columns | None:
+    """The columns of a run that goes on, where others are not asked for; None if there is none."""
+    if not (Path(out) / KIND.manifest).is_file():
+        return None
+    before = KIND.read(out).get("settings", {}).get("columns", {})
+    keep = tuple(before.get("keep") or ()) if columns.keep is None else columns.keep
+    return replace(columns, id=columns.id or before.get("id"), keep=keep)
 
 
 def estimate(
-    input: str | Path,
+    input: Any,
     model: Any,
     *,
     method: str = "slalom",
@@ -211,25 +228,25 @@ def estimate(
     plan, files, rows = _planned(input, model, columns, method, how, runtime, block, loading)
     first = next(plan.blocks(files), None)
     if first is None or not first.documents:
-        raise PisteError(f"{str(input)!r} has no row to explain in its first {plan.block}.")
-    step = max(len(first.documents) // _TRIED, 1)
-    chosen = tuple(islice(first.documents, 0, None, step))[:_TRIED]
+        raise PisteError(f"{files[0].name!r} has no row to explain in its first {plan.block}.")
+    step = max(len(first.documents) // TRIED, 1)
+    tried = tuple(islice(first.documents, 0, None, step))[:TRIED]
     classifier = plan.load()
+    subjects = plan.check(classifier, files)
     if classifier.costly:
-        subjects, calls = _expected(plan, classifier, files)
         share = len(first.documents) / len(first)
-        each = calls / max(len(subjects), 1)
+        each = _questions(plan, subjects) / max(len(subjects), 1)
         return Estimate(rows, 0, len(first.refused), each * rows * share, None, None)
-    warm = type(first)(first.number, chosen[:1], ())
+    warm = type(first)(first.number, tried[:1], ())
     explain_block(plan, classifier, warm)
     start = time.perf_counter()
-    part = explain_block(plan, classifier, type(first)(first.number, chosen, ()))
+    part = explain_block(plan, classifier, type(first)(first.number, tried, ()))
     spent = time.perf_counter() - start
     share = len(first.documents) / len(first)
-    factor = rows * share / len(chosen)
+    factor = rows * share / len(tried)
     return Estimate(
         rows,
-        len(chosen),
+        len(tried),
         len(first.refused),
         part.calls * factor,
         spent * factor,

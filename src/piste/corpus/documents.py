@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Any
 
-from piste.data.tables import TableRow
+from piste.data.tables import TableFile, TableRow, need_columns
 from piste.errors import PisteError, shorten
 
 MOST_CHARACTERS = 200_000
@@ -21,14 +21,56 @@ class Columns:
     text: str = "text"
     pair: str | None = None
     id: str | None = None
-    keep: tuple[str, ...] = ()
-    """Columns that are copied to the results, to filter and group by."""
+    """Whose cells name the rows; None: the column ``id``, if there is one."""
+    keep: tuple[str, ...] | None = None
+    """Columns that are copied to the results, to filter and group by; None: the small ones."""
 
     @property
     def wanted(self) -> tuple[str, ...]:
         """All of them, each once."""
-        named = (self.text, self.pair, self.id, *self.keep)
+        named = (self.text, self.pair, self.id, *(self.keep or ()))
         return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def settled(self, files: Sequence[TableFile], taken: Iterable[str]) -> Columns:
+        """The same with the columns named that were left to choose.
+
+        Small columns have numbers, or texts of at most a hundred characters, in the first rows.
+        Names that results need themselves (``taken``) are left out.
+        """
+        there = _first_cells(files)
+        if there:  # of JSON lines nobody else knows before the work
+            need_columns(files[0].name, there, self.wanted)
+        own = self.id if self.id is not None or _ID not in there else _ID
+        keep = self.keep
+        if keep is None:
+            used = {self.text, self.pair, own, *taken}
+            small = [name for name, cells in there.items() if all(map(_is_small, cells))]
+            keep = tuple([name for name in small if name not in used][:_MOST_KEPT])
+        return replace(self, id=own, keep=keep)
+
+
+_ID = "id"
+_LOOKED_AT, _MOST_KEPT, _LONGEST_KEPT = 1000, 20, 100
+"""Rows by which columns are known, how many are kept, and the longest text in one."""
+
+
+def _first_cells(files: Sequence[TableFile]) -> dict[str, list[Any]]:
+    """The cells of the first rows, by the columns that all files have."""
+    named = [there for there in (file.columns() for file in files) if there is not None]
+    common = [name for name in named[0] if all(name in own for own in named)] if named else None
+    rows = chain.from_iterable(file.rows(common or ()) for file in files)
+    found: dict[str, list[Any]] = {name: [] for name in common or ()}
+    for row in islice((row for row in rows if not row.problem), _LOOKED_AT):
+        for name, cell in row.cells.items():
+            if common is None or name in found:
+                found.setdefault(name, []).append(cell)
+    return found
+
+
+def _is_small(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return len(cell) <= _LONGEST_KEPT
+    return cell is None or isinstance(cell, (bool, int, float))
 
 
 @dataclass(frozen=True)
@@ -103,7 +145,7 @@ def check(number: int, row: TableRow, columns: Columns) -> Document | RefusedDoc
     except PisteError as problem:
         return RefusedDocument(number, row.source, str(problem))
     own = None if columns.id is None else row.cells.get(columns.id)
-    kept = {name: row.cells.get(name) for name in columns.keep}
+    kept = {name: row.cells.get(name) for name in columns.keep or ()}
     return Document(number, row.source, text, pair, None if own is None else str(own), kept)
 
 

@@ -55,12 +55,11 @@ class PartStore:
         """Begin a run, or continue the one that is there."""
         with open_run(path, KIND) as before:
             own = PartStore(Path(path), dict(manifest))
-            if before is not None:
-                check_same(path, _identity(before), _identity(manifest, like=before))
             for name in _FOLDERS:
                 make_folder(own.path / name)
             if before is not None:
                 own._take_stock()
+                own._go_on(before)
             own._write("running")
             yield own
 
@@ -73,6 +72,21 @@ class PartStore:
             if match:
                 self.done.add(int(match[1]))
         self.counts = _counted(self.path, self.done)
+
+    def _go_on(self, before: Mapping[str, Any]) -> None:
+        """Refuse to mix two runs; one that explained nothing makes room for another."""
+        old, new = _identity(before), _identity(self.manifest, like=before)
+        if old.pop("model") != new.pop("model"):
+            old["model"], new["model"] = _models(before, self.manifest)
+        try:
+            check_same(self.path, old, new)
+        except PisteError:
+            if self.counts.documents:
+                raise
+            for name in _FOLDERS:
+                for file in (self.path / name).glob("part-*"):
+                    file.unlink()
+            self.done, self.counts = set(), Counts()
 
     def add(self, part: Part) -> None:
         """Store a part; when its table of documents is there, so is everything else of it."""
@@ -118,6 +132,14 @@ def _identity(manifest: Mapping[str, Any], like: Mapping[str, Any] | None = None
         "input": files,
         **manifest.get("settings", {}),
     }
+
+
+def _models(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, str]:
+    """Two models by their names, or by what they have not in common."""
+    names = [str(one.get("classifier", {}).get("name", "?")) for one in (before, now)]
+    if names[0] == names[1]:
+        return names[0], f"{names[0]} with other weights or settings"
+    return names[0], names[1]
 
 
 def _counted(folder: Path, done: set[int]) -> Counts:

@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from piste.classifiers import Classifier, load
+from piste.classifiers.prompted.generating import LanguageModel
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
+from piste.data.frames import frame_table
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
 from piste.engine.batching import fix_batch_sizer, release_memory
 from piste.engine.progress import ProgressOption
 from piste.errors import PisteError, ServiceError
 from piste.explanation import Explanation
 from piste.methods import Method, make
-from piste.options import separated
+from piste.options import DEFAULTS, separated
 from piste.pipeline import explain
-from piste.subject import levels_of
+from piste.subject import Subject, levels_of
 from piste.validation import check_count, check_seed
 
 BLOCK = 128
 """Rows that share their questions and are stored together, in a large corpus."""
+TRIED = 12
+"""Documents by which the whole is judged before the work."""
 
 
 def suitable_block(rows: int) -> int:
@@ -37,7 +45,8 @@ def suitable_block(rows: int) -> int:
 class Plan:
     """Input, model and method of a run."""
 
-    input: str
+    input: Any
+    """A file, a folder, or a table in memory."""
     model: Any
     """What :func:`piste.load` takes; for more than one process, a name or a folder."""
     columns: Columns = field(default_factory=Columns)
@@ -51,7 +60,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_count("block", self.block)
-        check_kept(self.columns.keep, DOCUMENT_COLUMNS)
+        check_kept(self.columns.keep or (), DOCUMENT_COLUMNS)
         check_seed(self.how.get("seed", 0))
         self.made_method()  # refused here, before anything is read
 
@@ -64,7 +73,11 @@ class Plan:
 
     def files(self) -> list[TableFile]:
         """The files, checked for their columns."""
-        found = table_files(self.input)
+        found: list[TableFile]
+        if isinstance(self.input, (str, Path)):
+            found = table_files(self.input)
+        else:
+            found = [frame_table(self.input)]
         check_columns(found, self.columns.wanted)
         return found
 
@@ -78,6 +91,44 @@ class Plan:
         fix_batch_sizer(classifier)
         return classifier
 
+    def check(self, classifier: Classifier, files: Sequence[TableFile]) -> list[Subject]:
+        """Refuse what would be refused of every row; some documents, bound.
+
+        Nothing is asked, but where a function's classes are to be known for the target.
+        """
+        if classifier.reads != "texts":
+            raise PisteError(
+                f"Expected a model that reads texts, got {classifier.name!r}, which reads "
+                f"{classifier.reads}."
+            )
+        how: dict[str, Any] = {"long": self.how.get("long", "error")}
+        how["removal"] = self.how.get("removal", DEFAULTS["removal"])
+        classifier.check_choices(self.how.get("units"), **how)
+        how["units"] = levels_of(self.how.get("units"))[0]
+        subjects, problems = [], []
+        first = next(self.blocks(files), None)
+        for document in islice(first.documents if first else (), TRIED):
+            try:
+                subjects.append(classifier.subject(document.input, **how))
+            except PisteError as problem:  # refused when its turn comes
+                problems.append(problem)
+        if not subjects and len(problems) > 1 and len(set(map(str, problems))) == 1:
+            raise problems[0]
+        self._check_target(classifier, subjects)
+        return subjects
+
+    def _check_target(self, classifier: Classifier, subjects: Sequence[Subject]) -> None:
+        target = self.how.get("target")
+        if target is None or not subjects or isinstance(classifier, LanguageModel):
+            return
+        logits = np.zeros(len(classifier.labels))
+        if not classifier.labels:
+            try:
+                logits = subjects[0].ask([subjects[0].whole])[0]
+            except PisteError:
+                return  # the row is refused when its turn comes
+        classifier.resolve(target, logits)
+
     def manifest(self, classifier: Classifier, files: Sequence[TableFile]) -> dict[str, Any]:
         """What results will be results of."""
         settings = {
@@ -89,7 +140,7 @@ class Plan:
         }
         packages = ("piste", "torch", "transformers", "numpy")
         return {
-            "input": [file.describe() for file in files],
+            "input": [file.describe(self.columns.wanted) for file in files],
             "classifier": classifier.describe(),
             "fingerprint": classifier.fingerprint() or classifier.name,
             "settings": settings,
@@ -103,7 +154,7 @@ def explain_block(
     """A block's results."""
     explained, failed = _explain(plan, classifier, block.documents, progress)
     refused = sorted((*block.refused, *failed), key=lambda one: one.number)
-    part = make_part(block, explained, refused, plan.columns.keep)
+    part = make_part(block, explained, refused, plan.columns.keep or ())
     del explained
     release_memory()
     return part

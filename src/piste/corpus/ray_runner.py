@@ -160,6 +160,11 @@ def _unpacked(row: dict[str, Any]) -> Part:
 
 def _portable(plan: Plan) -> Plan:
     """The same with paths that other processes understand."""
+    if not isinstance(plan.input, (str, Path)):
+        raise PisteError(
+            "--engine ray reads the input in every process: write the table to a file first, "
+            f"Parquet for example, got {type(plan.input).__name__}."
+        )
     if not isinstance(plan.model, (str, Path)):
         raise PisteError(
             "--engine ray loads the model in every process: give its name or folder, not "

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from piste.corpus.part_store import read_manifest
 from piste.errors import PisteError, need
+
+if TYPE_CHECKING:
+    import pandas
 
 READY: Mapping[str, tuple[str, str]] = {
     "labels": (
@@ -46,6 +49,11 @@ class Answer:
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dictionary per row."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The rows as a data frame."""
+        library: Any = need("pandas", "tables", "A data frame")
+        return library.DataFrame(list(self.rows), columns=list(self.columns))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class _Documents(Progress):
 
 
 def vocabulary(
-    input: str | Path,
+    input: Any,
     model: Any,
     *,
     target: int | str | None = None,
@@ -44,14 +45,16 @@ def vocabulary(
     check_count("questions", questions)
     with _Documents(progress) as shown:
         shown.stage("loading the model")
-        plan = Plan(str(input), model, columns or Columns(), runtime=runtime, loading=loading or {})
+        given = str(input) if isinstance(input, Path) else input
+        plan = Plan(given, model, columns or Columns(), runtime=runtime, loading=loading or {})
         files = plan.files()
         rows = count_rows(files, plan.columns.wanted)
         if rows == 0:
-            raise PisteError(f"{str(input)!r} has no rows.")
+            raise PisteError(f"{files[0].name!r} has no rows.")
         rng = np.random.default_rng(seed)
         chosen = set(rng.choice(rows, min(documents, rows), replace=False).tolist())
         classifier = plan.load()
+        replace(plan, how={"target": target, "units": units}).check(classifier, files)
         shown.stage("asking about documents")
         shown.plan(len(chosen))
         found = _subjects(plan, classifier, files, chosen, units, shown)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from piste.corpus.sql import connected, query_rows
 from piste.errors import PisteError
+from piste.validation import check_count
 
 if TYPE_CHECKING:
     from piste.vocabulary import Vocabulary
@@ -69,6 +70,7 @@ def words(
     Of two classes, what speaks for the second is counted for it whichever was explained. With
     ``by``, a column that was kept (or ``predicted``), there is a row for each of its values.
     """
+    check_count("least", least)
     with connected(folder) as connection:
         columns = {one[0] for one in connection.execute("DESCRIBE units").fetchall()}
         kept = {one[0] for one in connection.execute("DESCRIBE documents").fetchall()}
@@ -206,6 +208,7 @@ def diff(
 
     The clearest come first; :func:`clear` says which are more than so many words show by chance.
     """
+    check_count("least", least)
     one, other = (_known(path, score, least) for path in (before, after))
     shared = [key for key in one if key in other]
     if not shared:

@@ -1,20 +1,18 @@
-"""Explanations as JSON, tables and files, complete and readable again."""
+"""Explanations as JSON, complete and readable again."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from piste.answer import Answer
-from piste.data.files import write_bytes, write_text
-from piste.errors import PisteError, need
+from piste.data.files import write_text
+from piste.errors import PisteError
 from piste.explanation import FORMAT, Explanation, Fidelity, Output
 from piste.image import ImageInput
 from piste.prompt_text import Part, PromptText
@@ -23,11 +21,8 @@ from piste.subject import Input, Unit
 from piste.surrogates import surrogate_from
 from piste.target import Target
 
-if TYPE_CHECKING:
-    import pandas
-
-_UNIT_COLUMNS = ("text", "start", "end", "segment", "tokens")
-_META = "piste"
+UNIT_COLUMNS = ("text", "start", "end", "segment", "tokens")
+"""What is stored of every unit."""
 
 Stored = TypeVar("Stored")
 
@@ -149,7 +144,7 @@ def to_json(e: Explanation, path: str | Path | None = None) -> str:
 
 def _complete(e: Explanation) -> dict[str, Any]:
     data = describe(e)
-    data["units"] = [{name: getattr(unit, name) for name in _UNIT_COLUMNS} for unit in e.units]
+    data["units"] = [{name: getattr(unit, name) for name in UNIT_COLUMNS} for unit in e.units]
     data["scores"] = {name: numbers(array) for name, array in e.scores.items()}
     data["errors"] = {name: numbers(array) for name, array in e.errors.items()}
     return data
@@ -182,9 +177,10 @@ def _array(values: Any) -> np.ndarray:
     return np.array(values, dtype=np.float64)  # None becomes NaN, "inf" infinity
 
 
-def _build(
+def build(
     meta: Mapping[str, Any], units: list[Unit], scores: Mapping[str, Any], errors: Mapping[str, Any]
 ) -> Explanation:
+    """The explanation from its parts, as :func:`describe` tells them, or a refusal."""
     if meta.get("piste") not in range(1, FORMAT + 1):
         raise PisteError(
             f"The file has the format {meta.get('piste')!r}, this version of Piste reads "
@@ -250,106 +246,7 @@ def from_json(text: str) -> Explanation:
 def from_dict(data: Mapping[str, Any]) -> Explanation:
     """The explanation from its JSON object."""
     units = [Unit(**unit) for unit in data["units"]]
-    return _build(data, units, data["scores"], data["errors"])
-
-
-# -- tables --------------------------------------------------------------------------------------
-
-
-def unit_columns(e: Explanation) -> dict[str, list[Any]]:
-    """Unit columns, then ``score`` and ``score_error``; class-wise ones as ``score[label]``."""
-    columns: dict[str, list[Any]] = {
-        name: [getattr(unit, name) for unit in e.units] for name in _UNIT_COLUMNS
-    }
-    for name in e.scores:
-        for suffix, arrays in (("", e.scores), ("_error", e.errors)):
-            if name not in arrays:
-                continue
-            array = arrays[name]
-            if array.ndim == 1:
-                columns[name + suffix] = array.tolist()
-            else:
-                for label, column in zip(e.output.labels, array.T, strict=True):
-                    columns[f"{name}{suffix}[{label}]"] = column.tolist()
-    return columns
-
-
-def from_columns(meta: Mapping[str, Any], columns: Mapping[str, list[Any]]) -> Explanation:
-    """The explanation that :func:`describe` and :func:`unit_columns` tell of."""
-    kinds = (str, int, int, int, int)
-    rows = zip(*(columns[name] for name in _UNIT_COLUMNS), strict=True)
-    units = [Unit(*(kind(cell) for kind, cell in zip(kinds, row, strict=True))) for row in rows]
-    labels = meta["output"]["labels"]
-    scores: dict[str, Any] = {}
-    errors: dict[str, Any] = {}
-    for column in columns:
-        if column in _UNIT_COLUMNS or column == _META:
-            continue
-        name = column.split("[", 1)[0]
-        group = errors if name.endswith("_error") else scores
-        key = name.removesuffix("_error")
-        if "[" in column:
-            if key not in group:
-                parts = [columns[f"{name}[{label}]"] for label in labels]
-                group[key] = np.array(parts, dtype=np.float64).T
-        else:
-            group[key] = columns[column]
-    return _build(meta, units, scores, errors)
-
-
-def to_frame(e: Explanation) -> pandas.DataFrame:
-    """A table with one row per unit; ``attrs["piste"]`` holds the rest."""
-    pandas = need("pandas", "tables", "A DataFrame")
-    frame = pandas.DataFrame(unit_columns(e))
-    frame.attrs[_META] = json.dumps(describe(e), ensure_ascii=False)
-    return frame
-
-
-def from_frame(frame: pandas.DataFrame) -> Explanation:
-    """The explanation a frame was made of."""
-    if _META not in frame.attrs:
-        raise PisteError("This table was not made from an explanation: attrs['piste'] is missing.")
-    columns = {str(name): frame[name].tolist() for name in frame.columns}
-    return from_columns(json.loads(frame.attrs[_META]), columns)
-
-
-def to_csv(e: Explanation, path: str | Path) -> None:
-    """A CSV file, numbers to full precision."""
-    columns = unit_columns(e)
-    columns[_META] = [json.dumps(describe(e), ensure_ascii=False)] + [""] * (len(e) - 1)
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    write_text(path, buffer.getvalue())
-
-
-def _from_csv(text: str) -> Explanation:
-    csv.field_size_limit(2**31 - 1)
-    rows = list(csv.reader(io.StringIO(text, newline="")))
-    if not rows or _META not in rows[0]:
-        raise PisteError(
-            "This CSV was not made from an explanation: the column 'piste' is missing."
-        )
-    columns: dict[str, list[Any]] = {name: list(cells) for name, *cells in zip(*rows, strict=True)}
-    for name, cells in columns.items():
-        if name not in (*_UNIT_COLUMNS, _META):
-            columns[name] = [float(cell) if cell else float("nan") for cell in cells]
-    return from_columns(json.loads(columns[_META][0]), columns)
-
-
-def to_parquet(e: Explanation, path: str | Path) -> None:
-    """A Parquet file that any reader takes as a table."""
-    need("pyarrow", "tables", "A Parquet file")
-    buffer = io.BytesIO()
-    to_frame(e).to_parquet(buffer, index=False)
-    write_bytes(path, buffer.getvalue())
-
-
-def _from_parquet(path: Path) -> Explanation:
-    need("pyarrow", "tables", "A Parquet file")
-    pandas = need("pandas", "tables", "A Parquet file")
-    return from_frame(pandas.read_parquet(path))
+    return build(data, units, data["scores"], data["errors"])
 
 
 def read_text(path: str | Path, build: Callable[[str], Stored], what: str) -> Stored:
@@ -368,21 +265,4 @@ def read_text(path: str | Path, build: Callable[[str], Stored], what: str) -> St
     except (LookupError, TypeError, ValueError, AttributeError) as problem:
         raise PisteError(
             f"{str(path)!r} is not a stored {what}, or not a whole one ({problem})."
-        ) from problem
-
-
-def read(path: str | Path) -> Explanation:
-    """A stored explanation: .json, .csv or .parquet."""
-    file = Path(path)
-    if file.suffix not in (".csv", ".parquet") or not file.is_file():
-        return read_text(path, from_json, "explanation")
-    if file.suffix == ".csv":
-        return read_text(path, _from_csv, "explanation")
-    try:
-        return _from_parquet(file)
-    except PisteError:
-        raise
-    except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
-        raise PisteError(
-            f"{str(path)!r} is not a stored explanation, or not a whole one ({problem})."
         ) from problem

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from piste.errors import PisteError, need
 
@@ -16,7 +16,14 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson")
 ENDINGS = (*_SEPARATORS, *_LINES, ".parquet", ".arrow")
 _BATCH = 1024
-_LONGEST_CELL = 2**31 - 1
+_LONGEST_CELL = 10_000_000
+"""Characters of a cell, or bytes of a line of JSON: more is no cell but a quote that never ends."""
+_BATCH_BYTES = 64_000_000
+
+_TOO_LONG = (
+    f"a cell of more than {_LONGEST_CELL:,} characters, perhaps behind a quotation mark "
+    "that is never closed"
+)
 
 Read = tuple[Mapping[str, Any], str]
 """The cells of a row, or the reason why it can't be read."""
@@ -61,8 +68,14 @@ class TableFile:
         except OSError as problem:
             raise _unreadable(self.path, problem) from problem
 
-    def describe(self) -> dict[str, Any]:
-        """Name, size and digest, to recognise the file in a later run."""
+    def count(self, columns: Sequence[str]) -> int:
+        """How many rows there are, bad ones included."""
+        if self.ending == ".parquet":
+            return int(_parquet().read_metadata(self.path).num_rows)
+        return sum(1 for _ in self.rows(columns))
+
+    def describe(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Name, size and digest, to recognise the table in a later run that uses these columns."""
         digest = hashlib.sha256()
         try:
             with self.path.open("rb") as file:
@@ -170,14 +183,8 @@ def read_rows(
 
 
 def count_rows(files: Sequence[TableFile], columns: Sequence[str]) -> int:
-    """How many rows there are, bad ones included."""
-    total = 0
-    for file in files:
-        if file.ending == ".parquet":
-            total += int(_parquet().read_metadata(file.path).num_rows)
-        else:
-            total += sum(1 for _ in file.rows(columns))
-    return total
+    """How many rows there are in all files, bad ones included."""
+    return sum(file.count(columns) for file in files)
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:
@@ -213,7 +220,8 @@ def _csv_rows(path: Path) -> Iterator[tuple[list[str], str]]:
             except StopIteration:
                 return
             except csv.Error as problem:
-                yield [], f"not a row of a table: {problem}"
+                too_long = "field larger" in str(problem)
+                yield [], _TOO_LONG if too_long else f"not a row of a table: {problem}"
                 continue
             finally:
                 csv.field_size_limit(before)
@@ -225,9 +233,23 @@ def _is_utf8(cell: str) -> bool:
     return cell.isascii() or not any("\udc80" <= sign <= "\udcff" for sign in cell)
 
 
+def _lines(file: BinaryIO) -> Iterator[bytes | None]:
+    """The lines; None for one that is too long, of which only a piece at a time is read."""
+    while line := file.readline(_LONGEST_CELL):
+        if len(line) < _LONGEST_CELL or line.endswith(b"\n"):
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(_LONGEST_CELL)
+        yield None
+
+
 def _from_lines(path: Path) -> Iterator[Read]:
     with path.open("rb") as file:
-        for number, line in enumerate(file):
+        for number, line in enumerate(_lines(file)):
+            if line is None:
+                yield {}, _TOO_LONG
+                continue
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line
             if not text.strip():
                 continue
@@ -266,9 +288,16 @@ def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
     try:
         with parquet.ParquetFile(path) as file:
             there = [name for name in columns if name in file.schema_arrow.names]
-            yield from file.iter_batches(batch_size=_BATCH, columns=there)
+            yield from file.iter_batches(batch_size=_batch(file.metadata), columns=there)
     except (ValueError, TypeError, NotImplementedError) as problem:
         raise _broken(path, problem) from problem
+
+
+def _batch(metadata: Any) -> int:
+    """Rows that are read at a time: fewer where they are large."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    largest = max((one.total_byte_size / max(one.num_rows, 1) for one in groups), default=0)
+    return int(min(max(_BATCH_BYTES // max(largest, 1), 1), _BATCH))
 
 
 def _arrow_batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
@@ -302,7 +331,7 @@ def _cells(row: Any) -> Read:
 def _broken(path: Path, problem: Exception) -> PisteError:
     kind = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
     first = (str(problem) or type(problem).__name__).splitlines()[0]
-    return PisteError(f"{str(path)!r} is not a whole {kind} file: {first}")
+    return PisteError(f"{str(path)!r} is not a whole {kind} file: {first.rstrip('.')}.")
 
 
 def _unreadable(path: Path, problem: OSError) -> PisteError:

@@ -16,7 +16,7 @@ from piste.classifier import Classifier
 from piste.engine.batching import batch_sizer, batches, release_memory
 from piste.engine.cache import AnswerCache
 from piste.engine.progress import Progress
-from piste.errors import PisteError, is_out_of_memory
+from piste.errors import PisteError, is_out_of_memory, shorten
 from piste.subject import Parts, Question, Sequence1D, Subject
 from piste.types import Floats
 
@@ -37,6 +37,10 @@ def opened(cache: CacheOption) -> AbstractContextManager[AnswerCache | None]:
     """A cache of the user's stays open; one that is made here is closed again."""
     if cache is None or isinstance(cache, AnswerCache):
         return nullcontext(cache)
+    if not isinstance(cache, (str, Path)):
+        raise PisteError(
+            f"cache: expected a folder, got {shorten(cache)} of type {type(cache).__name__}."
+        )
     return AnswerCache(cache)
 
 

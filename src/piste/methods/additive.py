@@ -10,8 +10,14 @@ import numpy as np
 
 from piste.classifiers.introspection.gradients import GradientAccess
 from piste.errors import PisteError, shorten
-from piste.held_out import measure_fidelity
-from piste.methods.base import Method, Solution, Task, default_samples, held_out_share
+from piste.methods.base import (
+    Method,
+    Solution,
+    Task,
+    default_samples,
+    held_out_share,
+    measure_fidelity,
+)
 from piste.methods.conversation import Conversation, Game, Masks
 from piste.slalom import sampling
 from piste.subject import Sequence1D

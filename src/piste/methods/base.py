@@ -1,16 +1,18 @@
-"""What a method is: it plans questions, and solves when they are answered."""
+"""What a method is: it plans questions, and solves when they are answered; and how one is made."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from piste.explanation import Fidelity
+from piste.errors import PisteError, need, shorten
+from piste.explanation import Fidelity, r_squared
+from piste.methods import ALIASES, METHODS
 from piste.slalom.pairs import PairEffect
 from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
@@ -18,6 +20,8 @@ from piste.target import Target
 from piste.types import Counts, Floats, Ints
 
 State = TypeVar("State")
+_RESAMPLED = 1000
+"""Bootstrap samples of an interval."""
 
 
 @dataclass
@@ -126,6 +130,52 @@ class Method(ABC):
         """Scores from everything asked."""
 
 
+def make(method: Any, options: Mapping[str, Any]) -> Method:
+    """A method with options; unknown names and options are refused.
+
+    ``method`` is any :data:`piste.methods.MethodChoice`. ``samples`` is accepted by all: methods
+    that do not ask a number of questions leave it out, and their results say so.
+
+    >>> from piste.methods import SlalomMethod
+    >>> make("occlusion", {"samples": 100}).name, make(SlalomMethod(), {"samples": 50}).samples
+    ('occlusion', 50)
+    >>> make("leave_one_out", {}).name
+    'occlusion'
+    """
+    kind: Any = type(method) if isinstance(method, Method) else _class(method)
+    known = [field.name for field in fields(kind)]
+    chosen = {name: value for name, value in options.items() if name in known}
+    for option in options:
+        if option not in known and option != "samples":
+            raise PisteError(
+                f"The method {kind.name!r} has no option {option!r}: it has {', '.join(known)}."
+            )
+    made: Method = (
+        kind(**chosen) if method is kind or isinstance(method, str) else replace(method, **chosen)
+    )
+    if made.library:  # now, so that a missing one is reported early
+        need(made.library, made.extra, f"The method {kind.name!r}")
+    return made
+
+
+def options_of(method: str | type[Method]) -> list[str]:
+    """The names of a method's options; an unknown method is refused."""
+    return [field.name for field in fields(_class(method))]
+
+
+def _class(method: object) -> Any:
+    if isinstance(method, type) and issubclass(method, Method):
+        return method
+    if isinstance(method, str):
+        method = ALIASES.get(method, method)
+    if not isinstance(method, str) or method not in METHODS:
+        raise PisteError(
+            f"method: expected one of {', '.join(METHODS)}, or a piste.methods.Method, got "
+            f"{shorten(method)}."
+        )
+    return METHODS[method]
+
+
 def default_samples(distinct: int) -> int:
     """How many questions to ask if the user does not say: five for every distinct unit.
 
@@ -152,3 +202,37 @@ def held_out_share(share_of: int, total: int, n: int) -> int:
     """
     there_are = 2**n - 2 if n < 12 else total * 4
     return min(max(share_of // 8, 10), 100, total // 2, there_are // 4)
+
+
+def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
+    """How well predictions meet the answers to questions that were not fitted, over all outputs."""
+    if len(answered) < 2:
+        return Fidelity(float("nan"), float("nan"), len(answered))
+    r2 = r_squared(expected, answered)
+    mse = float(((expected - answered) ** 2).mean())
+    if not np.isfinite(r2):
+        return Fidelity(r2, mse, len(answered))
+    r2_range, mse_range = _ranges(expected, answered)
+    return Fidelity(r2, mse, len(answered), r2_range, mse_range)
+
+
+def _ranges(expected: Floats, answered: Floats) -> tuple[tuple[float, float], ...]:
+    """95 % bootstrap intervals of R² and mean squared error over the questions."""
+    count = len(answered)
+    flat = answered.reshape(count, -1)
+    misses = ((expected - answered) ** 2).reshape(count, -1).sum(axis=1)
+    squares = (flat**2).sum(axis=1)
+    times = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), _RESAMPLED)
+    missed = times @ misses
+    spread = times @ squares - ((times @ flat) ** 2).sum(axis=1) / count
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r2 = np.where(spread > 1e-12 * squares.sum(), 1.0 - missed / spread, np.nan)
+    found = []
+    for numbers in (r2, missed / flat.size):
+        low, high = (
+            np.nanquantile(numbers, [0.025, 0.975])
+            if np.isfinite(numbers).any()
+            else (np.nan, np.nan)
+        )
+        found.append((float(low), float(high)))
+    return tuple(found)

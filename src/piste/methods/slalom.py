@@ -9,9 +9,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from piste.errors import PisteError
-from piste.explanation import Fidelity
-from piste.held_out import measure_fidelity, r_squared
-from piste.methods.base import Method, Solution, Task, default_samples, held_out_share
+from piste.explanation import Fidelity, r_squared
+from piste.methods.base import (
+    Method,
+    Solution,
+    Task,
+    default_samples,
+    held_out_share,
+    measure_fidelity,
+)
 from piste.methods.budget import FIRST_ROUND, Budget
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import FORMS, Fit, fit
@@ -28,6 +34,8 @@ _ALONE = 0.4
 FEW = 6
 """Units of a question that count as few."""
 _LEAST_FOR_R2 = 8
+_MOST_NEAR = 4000
+"""Pairs of neighbours that are looked at: a matrix of them is made."""
 _MOST_WITH_PAIRS = 60
 """Units up to which a fit may carry pairs: in longer texts it gained nothing on the panel."""
 
@@ -244,7 +252,7 @@ class SlalomMethod(Method):
         units = task.subject.units
         able = np.array([any(map(str.isalnum, unit.text)) for unit in units])
         near = neighbours(able, np.array([unit.segment for unit in units]))
-        if not len(near) or not can_have_pairs(found.fit, numbers):
+        if not 0 < len(near) <= _MOST_NEAR or not can_have_pairs(found.fit, numbers):
             return found
         present: Flags = task.counts(np.arange(len(units))).toarray() > 0
         together = _together(present, near)

@@ -11,18 +11,15 @@ import numpy as np
 
 from piste.errors import PisteError
 from piste.explanation import Fidelity
-from piste.held_out import measure_fidelity
-from piste.methods.base import Method, Solution, Task
+from piste.methods.base import Method, Solution, Task, measure_fidelity
 from piste.slalom import sampling
 from piste.slalom.family import Form, Layout, Questions
-from piste.slalom.fitting import Fit
-from piste.slalom.link import Saturation
+from piste.slalom.fitting import Fit, threads_for
 from piste.slalom.scores import text_scores
 from piste.slalom.solver import solve
-from piste.slalom.surrogate import Slalom
+from piste.slalom.surrogate import Saturation, Slalom
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
-from piste.threads import threads_for
 from piste.types import Floats
 from piste.validation import check_count
 from piste.vocabulary.table import Vocabulary
@@ -65,9 +62,13 @@ class VocabularyMethod(Method):
             raise PisteError(
                 f"There is no vocabulary {self.table!r}: make one by `piste vocabulary`."
             )
+        self._words()  # refused here, not on the first text
         for name in ("refine", "held_out"):
             if getattr(self, name) != 0:
                 check_count(name, getattr(self, name))
+
+    def _words(self) -> Vocabulary:
+        return _read(str(self.table), Path(str(self.table)).stat().st_mtime_ns)
 
     def plan(self, task: Task) -> list[Sequence1D]:
         if task.held_out is not None:
@@ -85,7 +86,7 @@ class VocabularyMethod(Method):
         return [*held_out, task.subject.whole, *parts(self.refine - 1)]
 
     def solve(self, task: Task) -> Solution:
-        vocabulary = _read(str(self.table), Path(str(self.table)).stat().st_mtime_ns)
+        vocabulary = self._words()
         slalom = _turned(vocabulary.local(task.subject), _sign(vocabulary, task))
         types, held = task.subject.types, task.held_out or 0
         places = vocabulary.numbers(task.subject)

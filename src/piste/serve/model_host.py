@@ -192,6 +192,8 @@ class ModelHost:
                     f"{shorten(request.units)}."
                 )
         check_phrases(request.phrases, request.units, classifier.reads)
+        if not isinstance(classifier, LanguageModel):
+            classifier.check_choices(None, request.long, request.removal)
         if request.target is not None and classifier.labels:
             resolve(
                 request.target, np.zeros(len(classifier.labels)), classifier.labels, classifier.kind

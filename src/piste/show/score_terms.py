@@ -173,7 +173,7 @@ def glossary(e: Explanation) -> dict[str, str]:
             f"0 if {many} add up, 1 if they compete for weight; transformers lie between, and "
             f"Piste measures where. {standing(e)}"
         )
-    if pair_terms.shown_pairs(e):
+    if e.pairs and pair_terms.shown_pairs(e):
         found["together"] = pair_terms.meaning(e)
     if np.isfinite(e.fidelity.r2):
         found["R²"] = _fidelity(e)

@@ -82,7 +82,7 @@ class _Reason:
 def _strong(e: Explanation, label: str | int | None) -> list[_Reason]:
     """What is named, the strongest first."""
     scores, errors = e.score(None, label), e.error(None, label)
-    phrases = pair_terms.phrases(e)
+    phrases = pair_terms.phrases(e) if e.pairs else []
     within = {unit for phrase in phrases for unit in phrase.units}
     strong = clear(scores, errors)
     found = [

@@ -16,19 +16,7 @@ from piste.slalom.solver import Posterior
 from piste.slalom.surrogate import Slalom
 from piste.types import Floats
 
-_MOST = 4
 _ROUNDS = 12
-
-
-def leading(outputs: Floats) -> tuple[Floats, Floats | None]:
-    """Outputs in at most four principal directions; None if they are as they were."""
-    if outputs.shape[1] == 1:
-        return outputs, None
-    centred = outputs - outputs.mean(axis=0)
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
-    kept = max(int((sizes > 1e-9 * max(float(sizes[0]), 1e-300)).sum()), 1)
-    basis = directions[: min(kept, _MOST)]
-    return outputs @ basis.T, basis
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from piste.slalom.link import Saturation
-from piste.slalom.surrogate import Background, Slalom
+from piste.slalom.surrogate import Background, Parameters, Saturation, Slalom
 from piste.types import Floats, Ints
 
 _STRAIGHT = 50.0
@@ -125,6 +124,29 @@ class Layout:
             background,
             link,
         )
+
+    def parameters(self, points: Floats, known: Floats | None = None) -> Parameters:
+        """The parameters that columns of ``points`` stand for, of one output.
+
+        ``known`` marks the types the layout has, if it has not all of them.
+        """
+        importances, evidence = self.log_weights(points), points[self.evidence]
+        if known is not None:
+            every = np.zeros((2, len(known), points.shape[1]))
+            every[0][known.astype(bool)], every[1][known.astype(bool)] = importances, evidence
+            importances, evidence = every
+        if self.mixing is None:
+            assert self.form.mixing is not None
+            mixing = np.full(points.shape[1], self.form.mixing)
+        else:
+            mixing = np.clip(points[self.mixing], 0.0, 1.0)
+        background = link = None
+        if self.background is not None:
+            background = points[self.background], points[self.background + 1]
+        if self.link is not None:
+            link = points[self.link], np.exp(np.minimum(points[self.link + 1], _STRAIGHT))
+        base = points[self.base][0]
+        return Parameters(importances, evidence, mixing, base, background, link)
 
 
 class Questions:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from threadpoolctl import ThreadpoolController
 
 from piste.errors import PisteError
-from piste.slalom.classes import fit_classes, leading
+from piste.slalom.classes import fit_classes
 from piste.slalom.family import Form, Questions
 from piste.slalom.sgd import solve_sgd
 from piste.slalom.solver import Posterior, solve
 from piste.slalom.surrogate import Slalom
-from piste.threads import threads_for
 from piste.types import Flags, Floats
 
 FormChoice = Literal["auto", "paper", "additive", "mixed", "softmax"]
@@ -34,6 +37,11 @@ _NEAR = 0.12
 _MARGIN = 3.0
 """By how much the log marginal likelihood must be higher to prefer a form that has more."""
 _FEW_ANSWERS = 12
+_MOST_DIRECTIONS = 4
+"""Principal directions of several outputs that shared weights are found from."""
+# Numbers in the largest matrix; below, waking threads (and fighting torch's over the cores) takes
+# several times longer than the arithmetic.
+_WORTH_THREADS = 2_000_000
 _EXACT = 1e-8  # of the variance: an error below is as good as none
 
 
@@ -123,7 +131,7 @@ def fit(
     if options:
         raise PisteError(f"Expected no options for solver='newton', got {next(iter(options))!r}.")
     asked = Questions(used, together)
-    reduced, basis = leading(columns)
+    reduced, basis = _leading(columns)
     flat = answers.ndim == 1
     with threads_for(asked.count * asked.types * reduced.shape[1]):
         if start is not None and start.posterior is not None and start.form is not None:
@@ -162,6 +170,17 @@ def _form(form: FormChoice | Form) -> Form | None:
 def _allowed(form: Form, flat: bool) -> Form:
     """Several outputs share their weights and do not saturate."""
     return form if flat else Form(form.mixing, False, form.background)
+
+
+def _leading(outputs: Floats) -> tuple[Floats, Floats | None]:
+    """Outputs in at most four principal directions; None if they are as they were."""
+    if outputs.shape[1] == 1:
+        return outputs, None
+    centred = outputs - outputs.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+    kept = max(int((sizes > 1e-9 * max(float(sizes[0]), 1e-300)).sum()), 1)
+    basis = directions[: min(kept, _MOST_DIRECTIONS)]
+    return outputs @ basis.T, basis
 
 
 # -- which form --------------------------------------------------------------------------------
@@ -262,3 +281,49 @@ def _check(counts: ArrayLike | Any, outputs: ArrayLike) -> tuple[Any, Floats]:
     if not np.isfinite(answers).all() or not np.isfinite(numbers).all() or (numbers < 0).any():
         raise PisteError("Counts must be finite and not negative, outputs finite.")
     return matrix, answers
+
+
+# -- threads -----------------------------------------------------------------------------------
+
+
+def threads_for(size: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread while a problem of this size is solved, and restore it."""
+    return nullcontext() if size >= _WORTH_THREADS else _single()
+
+
+class _Limited:
+    """The limit holds for the whole process: the first to need it sets it, the last lifts it.
+
+    Only one thread can set it, so whoever solves in several threads sets it around them.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users = 0
+        self.limit: Any = None
+        self.controller: ThreadpoolController | None = None
+
+    def enter(self) -> None:
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                self.controller = self.controller or ThreadpoolController()
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                self.limit.__exit__(None, None, None)
+
+
+_LIMITED = _Limited()
+
+
+@contextmanager
+def _single() -> Iterator[None]:
+    _LIMITED.enter()
+    try:
+        yield
+    finally:
+        _LIMITED.leave()

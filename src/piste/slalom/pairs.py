@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from piste.slalom.family import MOST_DENSE, Point, Questions
 from piste.slalom.fitting import Fit
-from piste.slalom.noise import emphasis, log_sizes
+from piste.slalom.surrogate import emphasis, log_sizes
 from piste.types import Counts, Flags, Floats, Ints
 
 MOST = 6

@@ -2,23 +2,39 @@
 
 All work is done once per type of unit and spread to the units at the end: equal units have equal
 scores.
+
+The integrals that make the Shapley values of the paper's SLALOM exact (:mod:`piste.slalom.shapley`)
+need a ratio of sums, and an additive model needs none. In every other case few players are done by
+all their sets; of more, orders of joining are drawn, each with its reverse, and what that leaves
+open counts as an error. Either way values add up to F(all) − F(∅) exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import comb
+
 import numpy as np
 
-from piste.slalom import game
 from piste.slalom.classes import ClassPosterior
 from piste.slalom.family import Layout
-from piste.slalom.fitting import Fit
-from piste.slalom.parameters import Parameters
-from piste.slalom.surrogate import Slalom
-from piste.threads import threads_for
+from piste.slalom.fitting import Fit, threads_for
+from piste.slalom.shapley import interactions as interactions_of_a_mean
+from piste.slalom.shapley import shapley as shapley_of_a_mean
+from piste.slalom.surrogate import Parameters, Slalom
 from piste.types import Floats, Ints
 
 SCORES = ("value", "importance", "contribution", "removal", "shapley", "gradient")
 _STEP = 1e-3  # of a direction of the covariance, on both sides
+_FEW = 11
+"""Players of whom all 2,048 sets are looked at."""
+_PAIRS = 384
+_MOST = 1_000_000
+"""Players × pairs of orders × points that are drawn at most."""
+_PAIRS_OF_ERRORS = (4, 48)  # from and to: a standard error is good enough to a tenth
+_SETS = 256
+"""Sets that interactions are averaged over."""
+_AT_ONCE = 250_000  # numbers per array
 
 
 def text_scores(
@@ -68,7 +84,7 @@ def _of_class(
         parameters = parameters.of_units(types, (pairs, fit.pairs[:, None]))
     counts = np.bincount(rows, minlength=len(parameters.evidence)).astype(np.float64)[:, None]
     scores = {name: one[rows, 0] for name, one in _scores(parameters, counts, linear).items()}
-    values, drawing = game.shapley(parameters, rows)
+    values, drawing = shapley(parameters, rows)
     scores["shapley"] = values[rows]
     if fit is None or fit.posterior is None:
         errors = {name: np.full(len(types), np.nan) for name in scores}
@@ -77,10 +93,10 @@ def _of_class(
         ends = []
         for side in (_STEP, -_STEP):
             points = theta[:, None] + side * factor
-            end = Parameters.at(layout, points, fit.active.astype(np.float64)).centred()
+            end = layout.parameters(points, fit.active.astype(np.float64)).centred()
             if pairs is not None:
                 end = end.of_units(types, (pairs, points[layout.pairs]))
-            ends.append(_scores(end, counts, linear) | {"shapley": game.shapley_at(end, rows)})
+            ends.append(_scores(end, counts, linear) | {"shapley": shapley_at(end, rows)})
         moved = {
             name: np.linalg.norm((ends[0][name] - ends[1][name]) / (2 * _STEP), axis=1)
             for name in ends[0]
@@ -137,3 +153,185 @@ def _stacked(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
         name: parts[0][name] if name == "importance" else np.stack([p[name] for p in parts], axis=1)
         for name in parts[0]
     }
+
+
+# -- Shapley values and interactions of the expected answer --------------------------------------
+
+
+def shapley(parameters: Parameters, players: Ints) -> tuple[Floats, Floats]:
+    """Values of all types at the first point, and their errors from drawing orders.
+
+    ``players`` has the type of every unit; a value is that of one copy.
+
+    >>> from piste.slalom import Slalom
+    >>> from piste.slalom.surrogate import Saturation
+    >>> slalom = Slalom(np.array([9.0, 0.0]), np.zeros(2), link=Saturation(0.0, 2.0))
+    >>> values, errors = shapley(Parameters.of(slalom), np.array([0, 1]))
+    >>> values.round(3).tolist(), errors.tolist()
+    ([1.978, -0.022], [0.0, 0.0])
+    """
+    types = len(parameters.importances)
+    paired = parameters.pair_shares / 2
+    if parameters.link is None and parameters.mixing[0] == 0.0:
+        return (parameters.evidence + paired)[:, 0], np.zeros(types)
+    if parameters.link is None and parameters.mixing[0] == 1.0:
+        return _of_a_mean(parameters, players) + paired[:, 0], np.zeros(types)
+    if len(players) <= _FEW:
+        return _over_sets(parameters, players)[:, 0], np.zeros(types)
+    sums, squares = np.zeros(types), np.zeros(types)
+    pairs = int(np.clip(_MOST // len(players), 8, _PAIRS))
+    for orders in _drawn(len(players), pairs):
+        gains = _gains(parameters, players[orders])[..., 0]
+        found = np.stack(
+            [_per_type(g, players[o], types) for g, o in zip(gains, orders, strict=True)]
+        )
+        both = (found[0::2] + found[1::2]) / 2
+        sums += both.sum(axis=0)
+        squares += (both**2).sum(axis=0)
+    mean = sums / pairs
+    return mean, np.sqrt(np.maximum(squares / pairs - mean**2, 0.0) / max(pairs - 1, 1))
+
+
+def shapley_at(parameters: Parameters, players: Ints) -> Floats:
+    """Values of all types at every point (types × points), from few orders: for errors."""
+    types = len(parameters.importances)
+    if parameters.link is None and not parameters.mixing.any():
+        return parameters.evidence + parameters.pair_shares / 2
+    if len(players) <= _FEW:
+        return _over_sets(parameters, players)
+    found = np.zeros((types, len(parameters.base)))
+    each = 8 * len(players) * len(parameters.base)
+    pairs = int(np.clip(_MOST // each, *_PAIRS_OF_ERRORS))
+    for orders in _drawn(len(players), pairs):
+        for order in orders:
+            gains = _gains(parameters, players[order][None])[0]
+            found += _per_type(gains, players[order], types)
+    return found / (2 * pairs)
+
+
+def interactions(parameters: Parameters, players: Ints) -> Floats:
+    """Pairwise Shapley interactions of the units, players × players, zero on the diagonal.
+
+    I_ij = ∫_0^1 E_{S∼Bernoulli(q), i,j∉S}[F(S∪ij) − F(S∪i) − F(S∪j) + F(S)] dq. Exact for an
+    additive model and the paper's SLALOM, else a mean over sets that are drawn evenly in q.
+    """
+    count = len(players)
+    paired = np.zeros((count, count))
+    if parameters.pairs is not None:
+        (first, second), effect = parameters.pairs[0].T, parameters.pairs[1][:, 0]
+        paired[first, second], paired[second, first] = effect, effect
+    if parameters.link is None and parameters.mixing[0] == 0.0:
+        return paired
+    if parameters.link is None and parameters.mixing[0] == 1.0:
+        values = (parameters.base + parameters.evidence)[players, 0]
+        return paired + interactions_of_a_mean(
+            values,
+            parameters.importances[players, 0],
+            background=_background(parameters),
+            empty=float(parameters.base[0]),
+        )
+    rng = np.random.default_rng(0)
+    weights, parts = parameters.weights[players, 0], parameters.parts[players, 0]
+    always = [float(one[0]) for one in parameters.always]
+    total = np.zeros((count, count))
+    for number in range(_SETS):
+        q = (number + rng.random()) / _SETS
+        present = (rng.random(count) < q).astype(np.float64)
+        kept = always[0] + present @ weights, always[1] + present @ parts
+        # Of a pair, both are first taken out of the set, and then put in or not.
+        out_w, out_p = present * weights, present * parts
+        without_w = kept[0] - (out_w[:, None] + out_w[None, :])
+        # What rounding leaves when both were all there was is nothing.
+        without_w = np.where(without_w > 1e-12 * kept[0], without_w, 0.0)
+        without_p = kept[1] - (out_p[:, None] + out_p[None, :])
+        # What a unit adds together with those of the set, the other one of the two left out.
+        joint = (paired @ present)[:, None] - paired * present
+        both = present[:, None] * present * paired
+        rest = (present @ paired @ present) / 2
+        rest = rest - present[:, None] * joint - (present[:, None] * joint).T - both
+        for one, other, sign in ((1, 1, 1.0), (1, 0, -1.0), (0, 1, -1.0), (0, 0, 1.0)):
+            w = without_w + (one * weights[:, None] + other * weights[None, :])
+            p = without_p + (one * parts[:, None] + other * parts[None, :])
+            more = rest + one * joint + other * joint.T + one * other * paired
+            total += sign * parameters.answer(parameters.gathered(w, p) + more)
+    np.fill_diagonal(total, 0.0)
+    return (total + total.T) / (2 * _SETS)
+
+
+def _background(parameters: Parameters) -> tuple[float, float]:
+    """Weight and value of what is always present, as of the paper's mean."""
+    if parameters.background is None:
+        return 0.0, float(parameters.base[0])
+    level, own = parameters.background
+    return float(np.exp(level[0])), float(parameters.base[0] + own[0])
+
+
+def _of_a_mean(parameters: Parameters, players: Ints) -> Floats:
+    """Those of a softmax-weighted mean, by the exact integrals."""
+    present, copies = np.unique(players, return_counts=True)
+    found = np.zeros(len(parameters.importances))
+    found[present] = shapley_of_a_mean(
+        (parameters.base + parameters.evidence)[present, 0],
+        parameters.importances[present, 0],
+        background=_background(parameters),
+        empty=float(parameters.base[0]),
+        counts=copies,
+    )
+    return found
+
+
+def _gains(parameters: Parameters, types: Ints) -> Floats:
+    """What each player adds when it joins, orders × players × points."""
+    weight, part = parameters.always
+    w = np.cumsum(parameters.weights[types], axis=1) + weight
+    p = np.cumsum(parameters.parts[types], axis=1) + part
+    first = np.ones((len(types), 1, 1))
+    w, p = np.concatenate([first * weight, w], axis=1), np.concatenate([first * part, p], axis=1)
+    evidence = parameters.gathered(w, p)
+    if parameters.pairs is not None:  # rows are units then: a pair adds when the second one joins
+        places = np.argsort(types, axis=1)[:, parameters.pairs[0]].max(axis=2) + 1
+        jumps = np.zeros_like(evidence)
+        np.add.at(jumps, (np.arange(len(types))[:, None], places), parameters.pairs[1])
+        evidence = evidence + np.cumsum(jumps, axis=1)
+    return np.diff(parameters.answer(evidence), axis=1)
+
+
+def _per_type(gains: Floats, types: Ints, count: int) -> Floats:
+    """The mean over a type's copies, of gains in an order."""
+    copies = np.maximum(np.bincount(types, minlength=count), 1)
+    if gains.ndim == 1:
+        return np.bincount(types, gains, count) / copies
+    sums = np.zeros((count, gains.shape[1]))
+    np.add.at(sums, types, gains)
+    return sums / copies[:, None]
+
+
+def _drawn(players: int, pairs: int) -> Iterator[Ints]:
+    """Orders and their reverses, one after the other; always the same ones."""
+    rng, everyone = np.random.default_rng(0), np.arange(players)
+    rows = max(_AT_ONCE // players, 1)
+    for start in range(0, pairs, rows):
+        count = min(rows, pairs - start)
+        orders = rng.permuted(np.tile(everyone, (count, 1)), axis=1)
+        yield np.stack([orders, orders[:, ::-1]], axis=1).reshape(2 * count, -1)
+
+
+def _over_sets(parameters: Parameters, players: Ints) -> Floats:
+    """Values from all sets of the players, types × points."""
+    count = len(players)
+    sets = np.arange(2**count)
+    present = ((sets[:, None] >> np.arange(count)) & 1).astype(np.float64)
+    weight, part = parameters.always
+    evidence = parameters.gathered(
+        present @ parameters.weights[players] + weight,
+        present @ parameters.parts[players] + part,
+    )
+    if parameters.pairs is not None:
+        evidence = evidence + present[:, parameters.pairs[0]].prod(axis=2) @ parameters.pairs[1]
+    answers = parameters.answer(evidence)
+    sizes = present.sum(axis=1).astype(int)
+    # |S|! (n − 1 − |S|)! / n! for those without the player, by one less for those with it
+    chances = np.array([1.0 / (count * comb(count - 1, k)) for k in range(count)])
+    joined, missing = chances[np.maximum(sizes - 1, 0)], chances[np.minimum(sizes, count - 1)]
+    share = np.where(present > 0, joined[:, None], -missing[:, None])
+    return _per_type(share.T @ answers, players, len(parameters.importances))

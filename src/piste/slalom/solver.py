@@ -17,7 +17,7 @@ from scipy.linalg import blas, lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
 from piste.slalom.family import MOST_DENSE, Form, Layout, Point, Questions
-from piste.slalom.noise import Noise, emphasis, log_sizes
+from piste.slalom.surrogate import Noise, emphasis, log_sizes
 from piste.types import Floats
 
 _ITERATIONS = 60

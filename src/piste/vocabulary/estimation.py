@@ -17,15 +17,14 @@ from scipy import sparse
 from piste.classifiers import Classifier
 from piste.engine import Engine
 from piste.errors import PisteError
-from piste.held_out import r_squared
+from piste.explanation import r_squared
 from piste.slalom import sampling
 from piste.slalom.family import Form, Layout, Questions
-from piste.slalom.parameters import Parameters
+from piste.slalom.fitting import threads_for
 from piste.slalom.solver import Posterior, solve
-from piste.slalom.surrogate import Slalom
+from piste.slalom.surrogate import Parameters, Slalom
 from piste.subject import Sequence1D, Subject
 from piste.target import Target, resolve
-from piste.threads import threads_for
 from piste.types import Counts, Flags, Floats, Ints
 from piste.vocabulary.table import Vocabulary, keys
 
@@ -307,7 +306,7 @@ def _errors(posterior: Posterior, whole: Counts) -> dict[str, Floats]:
     """Standard errors, from changes along all directions of the covariance."""
     ends = [
         _numbers(
-            Parameters.at(posterior.layout, posterior.theta[:, None] + side * posterior.factor),
+            posterior.layout.parameters(posterior.theta[:, None] + side * posterior.factor),
             whole,
         )
         for side in (_STEP, -_STEP)

@@ -13,8 +13,7 @@ import numpy as np
 
 from piste.data import files
 from piste.errors import PisteError, need
-from piste.slalom.link import Saturation
-from piste.slalom.surrogate import Background, Slalom
+from piste.slalom.surrogate import Background, Saturation, Slalom
 from piste.subject import Subject
 from piste.surrogates import Mixing
 from piste.types import Floats, Ints
@@ -155,7 +154,7 @@ class Vocabulary:
             raise PisteError(f"There is no vocabulary {str(path)!r}: make one by piste vocabulary.")
         try:
             table = parquet.read_table(path)
-            meta = json.loads(table.schema.metadata[_META])
+            meta = json.loads((table.schema.metadata or {})[_META])
             rows = table.to_pydict()
             written = meta["piste_vocabulary"]
             build = _first_format if written == 1 else _second_format

@@ -15,7 +15,7 @@ from piste.classifiers.image.subject import (
     token_cost,
 )
 from piste.classifiers.image.units import cut_image
-from piste.classifiers.outputs import OutputReader, as_matrix
+from piste.classifiers.outputs import OutputReader, as_matrix, call
 from piste.classifiers.text.function import FunctionOutputs
 from piste.errors import PisteError
 from piste.image import ImageInput
@@ -70,4 +70,4 @@ class PixelFunction(FunctionOutputs, BaseImageClassifier):
 
     def _raw(self, questions: Sequence[Question]) -> Floats:
         pixels = [subject.pixels(kept) for subject, kept in (q.payload for q in questions)]
-        return as_matrix(self.function(np.stack(pixels)), len(pixels))
+        return as_matrix(call(self.function, self.name, np.stack(pixels)), len(pixels))

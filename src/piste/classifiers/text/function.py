@@ -11,7 +11,7 @@ import torch
 
 from piste.classifier import Classifier
 from piste.classifiers.base import EngineSubject, check_text
-from piste.classifiers.outputs import OutputReader, as_matrix
+from piste.classifiers.outputs import OutputReader, as_matrix, call
 from piste.classifiers.text.batching import Batch, PaddedRunner
 from piste.classifiers.text.classifier import probe_questions
 from piste.classifiers.text.spans import as_given, place_spans
@@ -126,7 +126,7 @@ class TextFunction(FunctionOutputs):
 
     def _raw(self, questions: Sequence[Question]) -> Floats:
         texts = [question.payload for question in questions]
-        return as_matrix(self.function(texts), len(texts))
+        return as_matrix(call(self.function, self.name, texts), len(texts))
 
 
 class TextSubject(EngineSubject):
@@ -267,7 +267,8 @@ class TokenFunction(FunctionOutputs, TokenClassifier):
         return self._runner.answer(questions).numpy()
 
     def _forward(self, batch: Batch) -> torch.Tensor:
-        return torch.from_numpy(as_matrix(self._call(batch.ids, batch.mask), len(batch.ids)))
+        answers = call(self._call, self.name, batch.ids, batch.mask)
+        return torch.from_numpy(as_matrix(answers, len(batch.ids)))
 
     def _call(self, ids: Ints, mask: Ints) -> Any:
         """Functions are written for torch or for numpy: find out which at the first call."""

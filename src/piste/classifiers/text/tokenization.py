@@ -9,6 +9,10 @@ from typing import Any
 import torch
 
 from piste.classifiers.text.units import Token
+from piste.errors import PisteError
+
+_SPARE = 3
+"""Tokens beside the special ones that a tokenizer without files may have, such as a blank."""
 
 
 def read_tokens(
@@ -175,3 +179,17 @@ def _table_size(table: torch.nn.Embedding) -> int:
         return table.num_embeddings - table.padding_idx - 1
     offset = getattr(table, "offset", 0)
     return table.num_embeddings - (offset if isinstance(offset, int) else 0)
+
+
+def check_vocabulary(tokenizer: Any, name: str) -> None:
+    """Refuse a tokenizer that knows only special tokens: every word would be the same to it."""
+    special = getattr(tokenizer, "all_special_ids", None)
+    count = getattr(tokenizer, "__len__", None)  # of a wrapper too, which len() does not find
+    if special is None or count is None:
+        return
+    if count() - len(set(special)) <= _SPARE:
+        raise PisteError(
+            f"The tokenizer of {name!r} knows no words, only {count()} special tokens: its "
+            "files are missing from the folder, so save them there with "
+            "tokenizer.save_pretrained, or give the tokenizer to piste.load."
+        )

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from piste.classifiers import Classifier
 from piste.data.examples import Example
 from piste.engine import AnswerCache
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.evaluation.metrics.base import RepeatableExplanation, derive
 from piste.explanation import Explanation
 from piste.methods import make, options_of
@@ -52,6 +52,8 @@ def make_entries(
     """
     if samples not in (None, "auto"):
         check_count("samples", samples)
+    if not isinstance(names, Iterable):
+        raise PisteError(f"methods: expected a list of names, got {shorten(names)}.")
     listed = split_names(names) if isinstance(names, str) else list(names)
     if not listed:
         raise PisteError("No method was given: name at least one (see `piste methods`).")

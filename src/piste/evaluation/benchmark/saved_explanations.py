@@ -10,7 +10,7 @@ from typing import Any
 
 from piste.classifiers import Classifier, load
 from piste.data.examples import Example
-from piste.data.storage import read
+from piste.data.unit_tables import read
 from piste.engine import CacheOption, ProgressOption, opened
 from piste.errors import PisteError, shorten
 from piste.evaluation.benchmark.evaluation_run import DEFAULT_METRICS, make_plan, run

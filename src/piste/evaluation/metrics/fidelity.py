@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from piste.evaluation.metrics.base import Answers, Case, Figure, Measured, Metric
-from piste.held_out import r_squared
+from piste.explanation import r_squared
 from piste.subject import Sequence1D
 from piste.types import Flags, Floats
 from piste.validation import check_count

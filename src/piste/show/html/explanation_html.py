@@ -83,7 +83,7 @@ def fragment(e: Explanation) -> str:
         shown = image_html.summary_row(e, kinds, tips)
     else:
         shown = text(e, kinds, tips) + legend(score_terms.sides(e, e.ranking))
-        shown += pairs_html.section(e)
+        shown += _pairs(e)
     return (
         f"<style>{styles}</style>"
         f'<div class="piste piste-fragment"><p>{summary_line(e)}<br>'
@@ -142,10 +142,14 @@ def _text_section(e: Explanation, kinds: list[wording.Kind], found: list[Column]
 {text(e, kinds, _tips(e, kinds))}
 {legend(score_terms.sides(e, e.ranking))}
 <p class="piste-meaning piste-faint">{escape(found[0].meaning)}</p>
-{pairs_html.section(e)}
+{_pairs(e)}
 {answer_html.panel(e) if wording.of_answer(e) else ""}
 {_parts(e)}
 </section>"""
+
+
+def _pairs(e: Explanation) -> str:
+    return pairs_html.section(e) if e.pairs or e.settings.get("phrases") else ""
 
 
 def _of_whole(e: Explanation) -> str:

@@ -59,7 +59,8 @@ class _Report:
             yield Padding(Text(printable(e.answer.text), style="bold"), (0, 2, 1, 2))
         if not wording.of_image(e):
             yield Padding(legend(e, e.ranking, terminal), (0, 2))
-            yield from together(e, options)
+            if e.pairs or e.settings.get("phrases"):
+                yield from together(e, options)
         yield ""
         sums = part_sums(e)
         if sums:
