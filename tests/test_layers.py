@@ -32,7 +32,7 @@ LAYERS = (
     ("classifiers",),
     ("vocabulary",),
     ("methods",),
-    ("levels", "pipeline"),
+    ("explanation_run", "levels", "phrases", "pipeline"),
     ("evaluation", "concepts", "corpus"),
     ("verification",),
     ("comparison",),

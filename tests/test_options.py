@@ -30,7 +30,7 @@ def test_the_command_line_says_the_same(name: str) -> None:
     assert get_args(declared)[1].help == HELP[name]
 
 
-@pytest.mark.parametrize("name", ["units", "target", "seed", "long", "removal"])
+@pytest.mark.parametrize("name", ["units", "phrases", "target", "seed", "long", "removal"])
 def test_the_page_says_the_same(name: str) -> None:
     assert ExplanationRequest.model_fields[name].description == HELP[name]
 

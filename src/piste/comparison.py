@@ -140,8 +140,9 @@ def compare(
     ``target``, ``seed`` …); ``options`` holds further ones by method. Without ``methods`` some
     usual ones are taken, and those that can't explain this classifier are skipped; a method that
     was asked for and can't is an error. With levels of units the first method splits them, and the
-    others explain the units of its last level. Of a language model without labels all explain one
-    answer: ``answer`` or its own, over ``against`` if that is given.
+    others explain the units of its last level; so it is with ``phrases="auto"``. Of a language
+    model without labels all explain one answer: ``answer`` or its own, over ``against`` if that is
+    given.
     """
 
     def skips(method: str) -> bool:
@@ -246,8 +247,8 @@ def _explained(
                     **entry.options,
                 )  # fmt: skip
             one = explained[entry.variant]
-            if one.levels:  # the others explain what the first has split
-                how["units"] = one.settings["input"]["units"]
+            if one.levels or "phrases" in one.settings:  # the others explain what the first has cut
+                how |= {"units": one.settings["input"]["units"], "phrases": None}
             one.score(entry.score)  # refuses a score that isn't there
         except ServiceError:
             raise

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from piste.answer import Answer, SpanChoice
 from piste.errors import PisteError
-from piste.slalom.pairs import PairEffect
+from piste.slalom.pairs import PairEffect, strongest_pairs
 from piste.subject import Input, Unit
 from piste.surrogates import Mixing, Surrogate, as_counts
 from piste.target import Target
@@ -343,10 +343,20 @@ class Explanation:
         doubt = f" ({verdict}{f': ask more with samples={more}' if more else ''})"
         return (
             f"<Explanation of {self.target.name} by {self.method}: {len(self.units)} units, "
-            f"strongest {', '.join(top)}; R² {self.fidelity.r2:.2f}"
+            f"strongest {', '.join(top)}{self._together()}; R² {self.fidelity.r2:.2f}"
             f"{doubt if verdict in (*DOUBTFUL, 'constant') else ''}, {self.calls} calls"
             f"{''.join(f'; {note}' for note in self._notes())}>"
         )
+
+    def _together(self) -> str:
+        """The strongest pair of units with its effect, and how many others there are."""
+        found = strongest_pairs(self.pairs)
+        if not found:
+            return ""
+        pair = found[0]
+        one, other = (self.units[unit].text for unit in (pair.first, pair.second))
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        return f", together {one} … {other} {pair.effect:+.2f}{more}"
 
     def _notes(self) -> Iterator[str]:
         """What was read in another way than the reader may think."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from piste.explanation import Explanation
+from piste.explanation_run import StagedRun
 from piste.methods import Method
 from piste.methods.base import default_samples
-from piste.subject import Subject, Unit
+from piste.subject import Cut, Subject, Unit
 
 SHARE = 0.8
 """How much of all |score| the units hold that are split."""
@@ -146,3 +148,36 @@ def last_method(method: Method, distinct: int, asked: int, seconds: float) -> Me
         usual = default_samples(distinct)
         more["samples"] = max(usual - asked, usual // 2)
     return replace(method, **more)  # type: ignore[type-var]  # methods are dataclasses
+
+
+class LevelRun(StagedRun):
+    """One input, from coarse to fine: every level splits the units that matter on the last one."""
+
+    def explain(self, subject: Subject) -> Explanation:
+        cuts, asked = self.cuts, 0
+        finer = [subject.units, *(self.bind(subject, cut).units for cut in cuts[1:])]
+        parts = as_parts(subject)
+        for _ in cuts[1:]:
+            order, most = [0], sys.maxsize
+            if len(subject) > 1:  # what is one piece is split in any case
+                if not self.subjects or self.subjects[-1] is not subject:
+                    method = coarse_method(self.method, _distinct(subject), len(cuts))
+                    asked += asked_by(method, self.stage(method, subject))
+                order, most = standing_out(self.found[-1]), most_new(self.method)
+            finest = split(parts, order, finer, most)
+            if len(finest) > len(parts):
+                parts = finest
+                subject = self.bind(subject, as_spans(parts, subject))
+        levels = tuple(self.found)
+        seconds = sum(one.seconds for one in levels)
+        method = last_method(self.method, _distinct(subject), asked, seconds)
+        last = self.stage(method, subject)
+        return replace(self.in_all(last, levels=[_name(cut) for cut in cuts]), levels=levels)
+
+
+def _name(cut: Cut) -> str:
+    return cut if isinstance(cut, str) else str(getattr(cut, "__name__", "function"))
+
+
+def _distinct(subject: Subject) -> int:
+    return len(np.unique(subject.types))

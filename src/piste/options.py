@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from piste.errors import PisteError
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 
 Samples: TypeAlias = int | Literal["auto"] | None
+Phrases: TypeAlias = str | Sequence[str | Sequence[int]] | None
+"""Words that are joined into one unit: phrases of the text or their spans; "auto" joins pairs that
+act together."""
 
 
 class Options(TypedDict, total=False):
     """The shared options of :func:`piste.explain`, to be handed on."""
 
     units: UnitChoice
+    phrases: Phrases
     long: LongChoice
     removal: Removal
     target: TargetChoice
@@ -36,6 +40,7 @@ class Options(TypedDict, total=False):
 
 DEFAULTS: Options = {
     "units": None,
+    "phrases": None,
     "long": "error",
     "removal": "delete",
     "target": None,
@@ -49,6 +54,8 @@ HELP: Mapping[str, str] = {
     "paragraphs; several from coarse to fine, as paragraphs,sentences,words; or spans, as "
     "0-12,13-40 (of a pair 0:0-12,1:3-9). Of an image: patches, grid:K or superpixels:K (default: "
     "patches, or grid:7 if there are many).",
+    "phrases": "Words to explain as one: a phrase of the text, or auto to join words that act "
+    "together. May be given more than once.",
     "long": "A text longer than the model reads: error, truncate or windows.",
     "removal": "What removed units leave. Of a text: delete, mask, pad or attention. Of an image: "
     "delete, attention, mean, blur or noise.",

@@ -17,6 +17,7 @@ from piste.answer import Answer
 from piste.show import score_terms, wording
 from piste.show.html import answer_html
 from piste.show.score_terms import part_sums, strongest
+from piste.show.summary import Summary
 from piste.show.wording import blocks
 from tests.language_models import save_language_model
 
@@ -56,7 +57,7 @@ def page_data(page: str) -> dict[str, Any]:
 
 
 def test_summary_speaks_of_the_answer(e):
-    summary = wording.summary(e)
+    summary = Summary.of(e)
     assert summary.answer.startswith(f"“{ANSWER}” (log-probability −")
     assert " = " not in summary.line
     assert "prompts with words removed" in summary.trust
@@ -65,7 +66,7 @@ def test_summary_speaks_of_the_answer(e):
         "makes the answer less likely",
     )
     span = e.of("1969")
-    assert wording.summary(span).answer.startswith("“1969” (log-probability −")
+    assert Summary.of(span).answer.startswith("“1969” (log-probability −")
     assert score_terms.sides(span, e.ranking)[0] == "makes “1969” likelier"
 
 
@@ -175,7 +176,7 @@ def test_answers_are_escaped(folder):
 def test_labels_of_a_prompted_model_are_explained_by_parts(folder):
     classifier = piste.load(folder, prompt="{review}\n{film}\nsentiment :", labels=["good", "bad"])
     e = piste.explain(classifier, {"review": "a great film", "film": "the moon"}, samples=40)
-    assert "%" in wording.summary(e).answer
+    assert "%" in Summary.of(e).answer
     assert {part.name for part in part_sums(e)} == {"review", "film"}
     page = e.to_html()
     assert "data-w=" not in page

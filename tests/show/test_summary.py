@@ -17,6 +17,7 @@ from piste.show import score_terms, wording
 from piste.show.figures import explanation_figure
 from piste.show.html import explanation_html
 from piste.show.score_terms import columns
+from piste.show.summary import Summary
 from piste.surrogates import AdditiveSurrogate, MeanSurrogate, Mixing
 from piste.target import Target
 from tests.show.conftest import REVIEW, explanation
@@ -60,7 +61,7 @@ def scored(numbers: list[float], errors: list[float] | None = None, **changes: A
 
 
 def test_two_lines_say_why_how_well_and_at_what_cost(review):
-    found = wording.summary(review)
+    found = Summary.of(review)
     assert found.line == (
         "positive, 97.1 %: mostly because of wonderful, superb, perfect; against it awful, dull."
     )
@@ -68,7 +69,7 @@ def test_two_lines_say_why_how_well_and_at_what_cost(review):
 
 
 def test_the_summary_comes_first_on_every_medium(review):
-    found = wording.summary(review)
+    found = Summary.of(review)
     assert flat(printed(review)).startswith(f"{found.line} {TRUST}")
     reasons = found.reasons[:1].upper() + found.reasons[1:]
     for kind in ("plane", "text", "bars"):
@@ -84,42 +85,40 @@ def test_the_summary_comes_first_on_every_medium(review):
 
 def test_only_what_stands_out_from_its_error_is_named():
     numbers, errors = [3.0, 2.0, -1.0, -0.9, 0.2], [0.1, 1.5, 0.2, np.inf, 0.01]
-    assert wording.summary(scored(numbers, errors)).reasons == "mostly because of a; against it c."
-    assert wording.summary(scored([1.0, -1.0], [2.0, 2.0])).reasons == (
-        "no single word stands out."
-    )
-    only = wording.summary(scored([-1.0, 0.01], [0.1, 0.1])).reasons
+    assert Summary.of(scored(numbers, errors)).reasons == "mostly because of a; against it c."
+    assert Summary.of(scored([1.0, -1.0], [2.0, 2.0])).reasons == ("no single word stands out.")
+    only = Summary.of(scored([-1.0, 0.01], [0.1, 0.1])).reasons
     assert only == "no single word stands out for it; against it a."
-    unknown = wording.summary(scored([1.0, np.nan, -2.0])).reasons
+    unknown = Summary.of(scored([1.0, np.nan, -2.0])).reasons
     assert unknown == "mostly because of a; against it c."
 
 
 def test_reasons_follow_the_answer_not_the_target():
     other = Target("class", "log-odds of 'negative'", (0,), LABELS)
-    assert wording.summary(scored([1.0, -2.0], target=other)).reasons == (
+    assert Summary.of(scored([1.0, -2.0], target=other)).reasons == (
         "mostly because of b; against it a."
     )
     margin = Target("margin", "negative vs positive", (0, 1), LABELS)
-    assert wording.summary(scored([1.0, -2.0], target=margin)).reasons == (
+    assert Summary.of(scored([1.0, -2.0], target=margin)).reasons == (
         "mostly because of b; for negative a."
     )
     three = ("bad", "good", "fair")
     output = Output((0.0, 3.0, 1.0), (0.1, 0.7, 0.2), three, 1.0)
     target = Target("class", "log-odds of 'fair'", (2,), three)
-    assert wording.summary(scored([1.0, -2.0], target=target, output=output)).line == (
+    assert Summary.of(scored([1.0, -2.0], target=target, output=output)).line == (
         "good, 70.0 %: for fair speak mostly a; against it b."
     )
     stars = Output((3.2,), None, ("stars",), 3.2)
     target = Target("output", "stars", (0,), ("stars",))
-    assert wording.summary(scored([1.0, -2.0], target=target, output=stars)).line == (
+    assert Summary.of(scored([1.0, -2.0], target=target, output=stars)).line == (
         "stars = +3.20: raised mostly by a; lowered by b."
     )
 
 
 def test_scores_without_direction_and_names_with_signs():
     e = scored([1.0, 3.0], ranking="sensitivity", scores={"sensitivity": np.array([1.0, 3.0])})
-    assert wording.summary(e).reasons == "the answer reacts most to b, a."
-    assert "“row 4, column 6”, “row 5, column 5”" in wording.summary(explained_image()).reasons
+    assert Summary.of(e).reasons == "the answer reacts most to b, a."
+    assert "“row 4, column 6”, “row 5, column 5”" in Summary.of(explained_image()).reasons
 
 
 @pytest.mark.parametrize(
@@ -134,12 +133,12 @@ def test_scores_without_direction_and_names_with_signs():
 )
 def test_fidelity_in_plain_words(r2, words):
     e = scored([1.0, 2.0], fidelity=Fidelity(r2, 0.1, 30), cost=float("nan"), calls=300)
-    assert wording.summary(e).trust.startswith(words)
-    assert wording.summary(e).trust.endswith("; 300 questions.")
+    assert Summary.of(e).trust.startswith(words)
+    assert Summary.of(e).trust.endswith("; 300 questions.")
 
 
 def test_short_questions_are_named_as_such(paper):
-    assert "on short texts of a few of its words: R²" in wording.summary(paper).trust
+    assert "on short texts of a few of its words: R²" in Summary.of(paper).trust
 
 
 # -- which scores --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from piste.data.unit_tables import read
 from piste.explanation import Explanation, Fidelity
 from piste.show import wording
 from piste.show.html import explanation_html
+from piste.show.summary import Summary
 from tests.show.test_summary import flat, printed, scored
 
 NAN = float("nan")
@@ -50,7 +51,7 @@ def shown(found: Fidelity, **changes: Any) -> Explanation:
 
 def test_an_uncertain_verdict_shows_its_interval() -> None:
     e = shown(fidelity(0.85, -0.03, 0.96))
-    trust = wording.summary(e).trust
+    trust = Summary.of(e).trust
     assert trust.startswith("May predict the model well or badly on texts with words removed")
     assert "R² 0.85 (−0.03 to 0.96 on 3 of them)" in trust
     assert "Ask more, samples=200." in " ".join(wording.warnings(e))
@@ -58,7 +59,7 @@ def test_an_uncertain_verdict_shows_its_interval() -> None:
 
 def test_a_small_error_is_said_instead_of_a_low_r2() -> None:
     e = shown(fidelity(-0.3, -0.9, 0.1, mse=0.04**2, negligible=0.1))
-    assert wording.summary(e).trust.startswith("Off by 0.04 on texts with words removed")
+    assert Summary.of(e).trust.startswith("Off by 0.04 on texts with words removed")
     assert not list(wording.warnings(e))
 
 
@@ -97,7 +98,7 @@ def test_a_good_verdict_offers_nothing() -> None:
 def test_a_constant_function_is_not_well_explained() -> None:
     e = piste.explain(lambda texts: [1.5] * len(texts), "one two three four five", samples=60)
     assert e.fidelity.words == "constant"
-    assert "the same answer: no word matters" in wording.summary(e).trust
+    assert "the same answer: no word matters" in Summary.of(e).trust
     assert "constant" in repr(e)
 
 

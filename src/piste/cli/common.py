@@ -46,6 +46,7 @@ Model = Annotated[
     ),
 ]
 Units = Annotated[str | None, typer.Option(help=HELP["units"])]
+Phrases = Annotated[list[str] | None, typer.Option(help=HELP["phrases"])]
 Target = Annotated[str | None, typer.Option(help=HELP["target"])]
 Samples = Annotated[str | None, typer.Option(help=HELP["samples"])]
 Seed = Annotated[int, typer.Option(help=HELP["seed"])]

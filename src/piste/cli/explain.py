@@ -28,6 +28,7 @@ def explain(
     prompted: common.PromptOptions = common.NO_PROMPT,
     method: Annotated[str, typer.Option(help="See `piste methods`.")] = "slalom",
     units: common.Units = None,
+    phrases: common.Phrases = None,
     target: common.Target = None,
     samples: common.Samples = None,
     seed: common.Seed = 0,
@@ -71,7 +72,7 @@ def explain(
     options = {name: value for name, value in options.items() if value is not None}
     options |= common.read_options(option or [])
     # Names are checked inside, with a sentence for the user.
-    options |= {"units": units, "long": long, "removal": removal}
+    options |= {"units": units, "phrases": phrases or None, "long": long, "removal": removal}
     with common.working(as_json=as_json) as shown:
         from piste.classifiers import load
         from piste.pipeline import explain as explain_input
@@ -112,6 +113,7 @@ def compare(
         str | None, typer.Option(help="Names with commas; see `piste methods`.")
     ] = None,
     units: common.Units = None,
+    phrases: common.Phrases = None,
     target: common.Target = None,
     samples: Annotated[int | None, typer.Option(help="How many questions each may ask.")] = None,
     seed: common.Seed = 0,
@@ -129,7 +131,8 @@ def compare(
     """Explain one decision by several methods, side by side, and say how faithful each is."""
     given = InputArguments(text, file, image, pair)
     outs = common.check_outs(out, tables=False)
-    how: dict[str, Any] = {"units": units, "long": long, "removal": removal}
+    how: dict[str, Any] = {"units": units, "phrases": phrases or None}
+    how |= {"long": long, "removal": removal}
     with common.working(as_json=as_json) as shown:
         from piste.classifiers import load
         from piste.comparison import compare as compare_methods

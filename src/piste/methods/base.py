@@ -108,6 +108,11 @@ class Method(ABC):
     """The extra of Piste that brings this library."""
 
     @property
+    def finds_pairs(self) -> bool:
+        """Whether it looks for pairs of words that act together."""
+        return False
+
+    @property
     def short_only(self) -> bool:
         """Whether it never asks about more than a few units, so that any length will do."""
         return False

@@ -131,6 +131,10 @@ class SlalomMethod(Method):
         return self.form == "paper" or self.solver != "newton"
 
     @property
+    def finds_pairs(self) -> bool:
+        return not self._published
+
+    @property
     def short_only(self) -> bool:
         chosen = self.sampler or ("short" if self._published else "log")
         return chosen == "short" or self.solver == "analytic"

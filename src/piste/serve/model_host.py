@@ -30,6 +30,7 @@ from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
 from piste.image import ImageInput
 from piste.methods import METHODS
+from piste.phrases import check_phrases
 from piste.serve import schemas
 from piste.serve.jobs import Job, Jobs
 from piste.serve.priority_lock import PriorityLock
@@ -190,6 +191,7 @@ class ModelHost:
                     "units: expected one of patches, grid:K, superpixels:K, got "
                     f"{shorten(request.units)}."
                 )
+        check_phrases(request.phrases, request.units, classifier.reads)
         if not isinstance(classifier, LanguageModel):
             classifier.check_choices(None, request.long, request.removal)
         if request.target is not None and classifier.labels:
@@ -311,7 +313,8 @@ class ModelHost:
                 return compare_steps(
                     classifier, given, request.methods, skips=lambda method: True,
                     judged=len(request.methods) > 1, on_step=job.begin, progress=progress,
-                    target=request.target, samples=request.samples, seed=request.seed, **how,
+                    target=request.target, samples=request.samples, seed=request.seed,
+                    phrases=request.phrases, **how,
                 )  # fmt: skip
 
         return work

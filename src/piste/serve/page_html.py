@@ -109,6 +109,8 @@ aria-label="Drop an image here, paste one, or press Enter to choose a file">
 <div class="piste-row2">
 <label>Cut into <select name="units"></select></label>
 <span class="piste-marking" hidden></span>
+<label class="piste-phrases"><input type="checkbox" name="phrases"> Join words that act
+together</label>
 <label class="piste-target">Explain <select name="target"></select></label>
 <label class="piste-budget">Budget <input type="range" name="samples" min="0" max="7" value="0">
 <output></output></label>

@@ -19,6 +19,17 @@ Units = (
 )
 """A kind, levels or spans, as a string or as a list."""
 
+Phrases = (
+    Annotated[str, Field(max_length=2000)]
+    | Annotated[
+        list[
+            Annotated[str, Field(max_length=2000)]
+            | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=3)]
+        ],
+        Field(min_length=1, max_length=100),
+    ]
+)
+"""auto, or phrases and spans."""
 
 FieldText = str | Annotated[list[str], Field(min_length=1, max_length=200)]
 """What fills a field of a prompt: a text, or several documents."""
@@ -69,6 +80,7 @@ class ExplanationRequest(Strict):
         list[Name], Field(min_length=1, max_length=32, description="Names from GET /api/models.")
     ] = ["slalom"]
     units: Annotated[Units | None, Field(description=HELP["units"])] = None
+    phrases: Annotated[Phrases | None, Field(description=HELP["phrases"])] = None
     target: Annotated[Name | None, Field(description=HELP["target"])] = None
     samples: Annotated[
         int | None, Field(ge=10, description="How many questions every method may ask.")

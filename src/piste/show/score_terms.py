@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from piste.explanation import UNDIRECTED, Explanation
-from piste.show import colours, wording
+from piste.show import colours, pair_terms, wording
 from piste.surrogates import MeanSurrogate
 from piste.types import Floats
 
@@ -173,6 +173,8 @@ def glossary(e: Explanation) -> dict[str, str]:
             f"0 if {many} add up, 1 if they compete for weight; transformers lie between, and "
             f"Piste measures where. {standing(e)}"
         )
+    if e.pairs and pair_terms.shown_pairs(e):
+        found["together"] = pair_terms.meaning(e)
     if np.isfinite(e.fidelity.r2):
         found["R²"] = _fidelity(e)
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from piste.errors import PisteError
-from piste.explanation import UNDIRECTED, Explanation, graded
+from piste.explanation import Explanation
 from piste.image import ImageInput
 from piste.prompt_text import PromptText
 from piste.show.prompt_parts import Block, Piece, by_part
@@ -59,7 +59,7 @@ def part(e: Explanation) -> str:
     parts = [unit.part for unit in e.units]
     if None not in parts and len({*parts}) == len(parts) > 1:
         return "part"
-    named = input_notes(e).get("units")
+    named = "words" if e.settings.get("phrases") else input_notes(e).get("units")
     return str(named)[:-1] if named in PROMPT_UNITS else "unit"
 
 
@@ -295,148 +295,10 @@ def _doubt(e: Explanation) -> Iterator[str]:
         yield f"Too few questions were left to tell how well the model is predicted.{step}"
 
 
-# -- the summary -------------------------------------------------------------------------------
-
-MOST_FOR, MOST_AGAINST = 3, 2
-"""Names in a summary."""
-_LEAST = 0.1
-"""Share of the strongest score below which a unit is not named."""
-_HOW_WELL = {
-    "very good": "Predicts the model very well",
-    "good": "Predicts the model well",
-    "fair": "Predicts the model fairly well",
-    "poor": "Predicts the model poorly",
-    "unusable": "Does not predict the model",
-    "uncertain": "May predict the model well or badly",
-}
-
-
-@dataclass(frozen=True)
-class Summary:
-    """An explanation in two lines: the answer with its reasons, and how far to trust them."""
-
-    answer: str
-    pieces: tuple[tuple[str, bool], ...]
-    """The reasons, piece by piece; true for the names of units."""
-    trust: str
-
-    @property
-    def reasons(self) -> str:
-        return "".join(words for words, _ in self.pieces)
-
-    @property
-    def line(self) -> str:
-        return f"{self.answer}: {self.reasons}"
-
-
-def summary(e: Explanation, label: str | int | None = None) -> Summary:
-    """What the model says, mostly because of which units, how well that is known, at what cost.
-
-    Units are named whose ranking score is strong and stands out from 0 by two standard errors.
-    """
-    chance = e.output.probability
-    answer = prediction(e) if chance is None else f"{e.output.label}, {percent(chance)}"
-    return Summary(answer, tuple(_reasons(e, label)), _trust(e))
-
-
 def clear(scores: Floats, errors: Floats) -> Flags:
     """Scores that differ from 0 by two standard errors, as far as errors are known."""
     known = np.where(np.isnan(errors), 0.0, errors)
     return np.asarray(np.isfinite(scores) & (np.abs(scores) > 2 * known))
-
-
-def _reasons(e: Explanation, label: str | int | None) -> Iterator[tuple[str, bool]]:
-    found, scores = kinds(e), e.score(None, label)
-    strong = clear(scores, e.error(None, label))
-    strong &= np.abs(scores) >= _LEAST * np.abs(scores[strong]).max(initial=0.0)
-    order = [found[i] for i in by_size(scores[[kind.first for kind in found]])]
-    order = [kind for kind in order if strong[kind.first]]
-    if e.ranking in UNDIRECTED:
-        if not order:
-            yield f"no {part(e)} stands out.", False
-            return
-        yield "the answer reacts most to ", False
-        yield from _listed(e, order[:MOST_FOR])
-        yield ".", False
-        return
-    leads, sign = _leads(e, label)
-    up = [kind for kind in order if sign * scores[kind.first] > 0][:MOST_FOR]
-    down = [kind for kind in order if sign * scores[kind.first] < 0][:MOST_AGAINST]
-    if not up:
-        yield f"no single {part(e)} stands out{' for it' if down else ''}", False
-    else:
-        yield leads[0], False
-        yield from _listed(e, up)
-    if down:
-        yield f"; {leads[1]}", False
-        yield from _listed(e, down)
-    yield ".", False
-
-
-def _leads(e: Explanation, label: str | int | None) -> tuple[tuple[str, str], int]:
-    """Words before the units for and against the model's answer, and the sign of the former."""
-    target, said = e.target, e.output.label
-    because = "mostly because of "
-    if of_answer(e):
-        return (because if not target.minus else "for it speak mostly ", "against it "), 1
-    if target.kind == "margin" and len(target.indices) == 2:
-        a, b = (e.output.labels[index] for index in target.indices)
-        if said == b:
-            return (because, f"for {a} "), -1
-        return (because if said == a else f"for {a} mostly ", f"for {b} "), 1
-    known = shown_class(e, label)
-    if known is None and e.output.probabilities is not None and target.kind in ("class", "output"):
-        known = e.output.labels[target.indices[0]]
-    if known is None:
-        name = "" if e.output.probabilities is None else f"{target.name} is "
-        return (f"{name}raised mostly by ", "lowered by "), 1
-    if known == said:
-        return (because, "against it "), 1
-    if target.kind == "class" and len(e.output.labels) == 2:
-        return (because, "against it "), -1
-    return (f"for {known} speak mostly ", "against it "), 1
-
-
-def _listed(e: Explanation, some: Sequence[Kind]) -> Iterator[tuple[str, bool]]:
-    for place, kind in enumerate(some):
-        if place:
-            yield ", ", False
-        # Names with other signs than letters would run into the sentence.
-        yield (kind.title if kind.name.replace("'", "").isalnum() else f"“{kind.title}”"), True
-
-
-def _trust(e: Explanation) -> str:
-    fidelity, noun = e.fidelity, part(e)
-    asked = f"{e.calls:,} question{'' if e.calls == 1 else 's'}"
-    if np.isfinite(e.cost):
-        passes = max(round(e.cost), 1)
-        asked += f", the cost of {passes:,} full pass{'' if passes == 1 else 'es'}"
-    where = f"{what(e)}s with {noun}s removed"
-    if e.settings.get("sampler") == "short" or e.settings.get("solver") == "analytic":
-        where = f"short {what(e)}s of a few of its {noun}s"
-    verdict = fidelity.words
-    if verdict == "constant":
-        return f"The model gives all {where} the same answer: no {noun} matters to it; {asked}."
-    if verdict == "not measured":
-        return f"Not measured: too few questions were left to check the explanation with; {asked}."
-    if verdict == "close":
-        off = plain(float(np.sqrt(fidelity.mse)))
-        return (
-            f"Off by {off} on {where}, whose answers hardly differ: R² {plain(fidelity.r2)}; "
-            f"{asked}."
-        )
-    return f"{_HOW_WELL[verdict]} on {where}: R² {plain(fidelity.r2)}{_apart(e)}; {asked}."
-
-
-def _apart(e: Explanation) -> str:
-    """What stands behind R²: its interval where the verdict follows it, else R² by size."""
-    fidelity, noun = e.fidelity, part(e)
-    if fidelity.words != graded(fidelity.r2):
-        low, high = map(plain, fidelity.r2_range)
-        return f" ({low} to {high} on {fidelity.questions} of them)"
-    parts = {f"single {noun}s": fidelity.single, "few": fidelity.few, "many": fidelity.many}
-    known = [f"{name} {plain(r2)}" for name, r2 in parts.items() if np.isfinite(r2)]
-    return f" ({', '.join(known)})" if known else ""
 
 
 def texts(e: Explanation) -> list[list[Piece]]:

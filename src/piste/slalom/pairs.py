@@ -14,6 +14,7 @@ and with V the variances of the answers its standard error is √(xᵀ M V M x) 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,26 @@ class PairEffect:
     second: int
     effect: float
     error: float
+
+
+def strongest_pairs(
+    pairs: Sequence[PairEffect], share: float = _SMALLEST
+) -> tuple[PairEffect, ...]:
+    """The pairs that matter, the strongest first.
+
+    They differ from 0 by two standard errors and are not below this share of the strongest: fitted
+    together with others, an effect may turn out to be nothing.
+
+    >>> found = [PairEffect(0, 1, 0.001, 0.1), PairEffect(1, 2, -1.0, 0.1)]
+    >>> [pair.effect for pair in strongest_pairs(found)]
+    [-1.0]
+    """
+    order = sorted(pairs, key=lambda pair: -abs(pair.effect))
+    return tuple(
+        pair
+        for pair in order
+        if abs(pair.effect) > 2 * pair.error and abs(pair.effect) >= share * abs(order[0].effect)
+    )
 
 
 def neighbours(able: Flags, segments: Ints) -> Ints:

@@ -102,6 +102,8 @@ def evaluate(
     asking: Options = {**DEFAULTS, "long": "truncate", **checked(shared, "evaluate")}
     if asking["target"] is not None:
         raise PisteError("evaluate explains the predicted class: leave target out.")
+    if asking["phrases"] is not None:
+        raise PisteError("evaluate explains words one by one: leave phrases out.")
     samples, seed, cache = asking["samples"], asking["seed"], asking["cache"]
     how = {"units": asking["units"], "removal": asking["removal"], "long": asking["long"]}
     loaded.check_choices(asking["units"], asking["long"], asking["removal"])

@@ -21,6 +21,7 @@ from piste.data import files
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, wording
+from piste.show.summary import Summary
 from piste.types import Floats
 
 # Asked for only where installed: matplotlib complains of every family it can't find.
@@ -149,7 +150,7 @@ def heading(
     e: Explanation, label: str | int | None = None, most: int = 120
 ) -> tuple[str, list[str]]:
     """Title of a figure, and the lines below it: reasons, and how far to trust them."""
-    shown, summary = wording.shown_class(e, label), wording.summary(e, label)
+    shown, summary = wording.shown_class(e, label), Summary.of(e, label)
     of = "" if shown is None or shown == e.output.label else f" (scores of {shown})"
     lines = [
         line

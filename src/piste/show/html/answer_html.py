@@ -19,6 +19,7 @@ from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
 from piste.show.score_terms import part_sums
+from piste.show.summary import Summary
 
 MOST = 48
 """Spans that are explained beforehand; each takes a tenth of a second to half a second."""
@@ -81,7 +82,7 @@ def data(
 
 def span_data(e: Explanation) -> dict[str, Any]:
     """An explanation of a span for the script: the score that ranks, of every unit."""
-    summary = wording.summary(e)
+    summary = Summary.of(e)
     return {
         "said": summary.answer,
         "value": float(e.output.logits[0]),

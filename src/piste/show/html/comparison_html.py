@@ -18,6 +18,7 @@ from piste.show.html import (
     image_html,
     inline_figure,
     page_shell,
+    pairs_html,
     verification_html,
 )
 from piste.show.labels import styles
@@ -127,7 +128,8 @@ def _inputs(sides: SideBySide) -> str:
         legend = explanation_html.legend(score_terms.sides(sides.first, sides.first.ranking))
         found = legend + "".join(
             f'<div class="piste-method">{_name(sides, e)}'
-            f"{explanation_html.text(e, sides.kinds, _tips(sides, row))}</div>"
+            f"{explanation_html.text(e, sides.kinds, _tips(sides, row))}"
+            f"{pairs_html.section(e)}</div>"
             for row, e in enumerate(sides.explanations)
         )
     return f"""<section>

@@ -11,8 +11,16 @@ import numpy as np
 
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
-from piste.show.html import answer_html, image_html, page_shell, plane_svg, verification_html
+from piste.show.html import (
+    answer_html,
+    image_html,
+    page_shell,
+    pairs_html,
+    plane_svg,
+    verification_html,
+)
 from piste.show.score_terms import Column, columns, part_sums, strongest
+from piste.show.summary import Summary
 from piste.verification import Check
 
 
@@ -60,7 +68,7 @@ def view(
     )
 
 
-SCRIPTS = ("lighting.js", "selecting.js", "removing.js", "sorting.js")
+SCRIPTS = ("lighting.js", "pairs.js", "selecting.js", "removing.js", "sorting.js")
 """What every page of explanations can do."""
 
 
@@ -75,10 +83,11 @@ def fragment(e: Explanation) -> str:
         shown = image_html.summary_row(e, kinds, tips)
     else:
         shown = text(e, kinds, tips) + legend(score_terms.sides(e, e.ranking))
+        shown += _pairs(e)
     return (
         f"<style>{styles}</style>"
         f'<div class="piste piste-fragment"><p>{summary_line(e)}<br>'
-        f"{escape(wording.summary(e).trust)}</p>"
+        f"{escape(Summary.of(e).trust)}</p>"
         f"{warnings(e)}{shown}"
         f'<p class="piste-faint">Explained: {escape(score_terms.made(e))} '
         f"{escape(score_terms.standing(e))}</p>"
@@ -97,7 +106,7 @@ def _header(e: Explanation) -> str:
 {answer(e)}
 <p class="piste-said">{reasons(e)}</p>
 <p class="piste-trust"><span class="piste-meter"><i style="width:{share:.0f}%"></i></span>
-<span>{escape(wording.summary(e).trust)}</span></p>
+<span>{escape(Summary.of(e).trust)}</span></p>
 {warnings(e)}
 </header>"""
 
@@ -133,9 +142,14 @@ def _text_section(e: Explanation, kinds: list[wording.Kind], found: list[Column]
 {text(e, kinds, _tips(e, kinds))}
 {legend(score_terms.sides(e, e.ranking))}
 <p class="piste-meaning piste-faint">{escape(found[0].meaning)}</p>
+{_pairs(e)}
 {answer_html.panel(e) if wording.of_answer(e) else ""}
 {_parts(e)}
 </section>"""
+
+
+def _pairs(e: Explanation) -> str:
+    return pairs_html.section(e) if e.pairs or e.settings.get("phrases") else ""
 
 
 def _of_whole(e: Explanation) -> str:
@@ -304,17 +318,17 @@ def answer(e: Explanation) -> str:
 
 def reasons(e: Explanation) -> str:
     """What the answer is mostly due to, as a sentence of its own."""
-    said = _emphasised(wording.summary(e))
+    said = _emphasised(Summary.of(e))
     return said[:1].upper() + said[1:]
 
 
 def summary_line(e: Explanation) -> str:
     """The answer and its reasons in one line."""
-    summary = wording.summary(e)
+    summary = Summary.of(e)
     return f"<strong>{escape(summary.answer)}</strong>: {_emphasised(summary)}"
 
 
-def _emphasised(summary: wording.Summary) -> str:
+def _emphasised(summary: Summary) -> str:
     return "".join(
         f'<em dir="auto">{escape(words)}</em>' if name else escape(words)
         for words, name in summary.pieces

@@ -16,7 +16,13 @@ from piste.show.alignment import SCALED, SideBySide
 from piste.show.colours import TerminalCapabilities
 from piste.show.heat_colours import Heat, image_of
 from piste.show.terminal import image_blocks
-from piste.show.terminal.explanation_text import MOST_UNITS, highlighted, legend, summary_line
+from piste.show.terminal.explanation_text import (
+    MOST_UNITS,
+    highlighted,
+    legend,
+    summary_line,
+    together,
+)
 from piste.show.wording import printable
 
 ROWS = 14
@@ -49,7 +55,9 @@ class Report:
         for e in [] if wording.of_image(first) else sides.explanations:
             yield Text.assemble((e.method, "bold"), (f"  {sides.badge(e)}", "dim"))
             for block in wording.blocks(e):
-                yield Padding(highlighted(e, block.pieces, terminal, most), (0, 2, 1, 2))
+                yield Padding(highlighted(e, block.pieces, terminal, most), (0, 2))
+            yield from together(e, options)
+            yield ""
         if not wording.of_image(first):
             yield Padding(legend(first, "every method's own ranking", terminal), (0, 2))
             yield ""

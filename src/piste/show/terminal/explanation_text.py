@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from piste.explanation import Explanation
-from piste.show import colours, score_terms, wording
+from piste.show import colours, pair_terms, score_terms, wording
 from piste.show.colours import GROUNDS, TerminalCapabilities, step
 from piste.show.prompt_parts import Piece
 from piste.show.score_terms import PartSum, part_sums, strongest
+from piste.show.summary import Summary
 from piste.show.terminal import image_blocks
 from piste.show.wording import blocks, printable
 
@@ -40,7 +41,7 @@ class _Report:
         e = self.e
         terminal = TerminalCapabilities.of(console)
         yield summary_line(e)
-        yield Text(wording.summary(e).trust)
+        yield Text(Summary.of(e).trust)
         for warning in wording.warnings(e):
             yield Text(f"Note: {warning}", style="bold yellow")
         yield ""
@@ -58,6 +59,8 @@ class _Report:
             yield Padding(Text(printable(e.answer.text), style="bold"), (0, 2, 1, 2))
         if not wording.of_image(e):
             yield Padding(legend(e, e.ranking, terminal), (0, 2))
+            if e.pairs or e.settings.get("phrases"):
+                yield from together(e, options)
         yield ""
         sums = part_sums(e)
         if sums:
@@ -70,7 +73,7 @@ class _Report:
 
 def summary_line(e: Explanation) -> Text:
     """The answer and its reasons."""
-    summary = wording.summary(e)
+    summary = Summary.of(e)
     line = Text.assemble((printable(summary.answer), "bold"), ": ")
     for words, name in summary.pieces:
         line.append(printable(words), style="italic bold" if name else "")
@@ -127,6 +130,16 @@ def legend(e: Explanation, by: str, terminal: TerminalCapabilities) -> Text:
         line.append(f" {words}   ")
     line.append(f"by {by}", style="dim")
     return line
+
+
+def together(e: Explanation, options: ConsoleOptions) -> RenderResult:
+    """The pairs of units that act together, on one line, and the phrases that were joined."""
+    joined = ", ".join(f"“{phrase}”" for phrase in pair_terms.joined(e))
+    for line in (joined and f"joined: {joined}", pair_terms.line(e, options.max_width - 4)):
+        if line:
+            text = Text(printable(line), overflow="ellipsis", no_wrap=True)
+            text.stylize("dim", 0, line.index(":") + 1)
+            yield Padding(text, (0, 2))
 
 
 def _table(e: Explanation, width: int, ascii_only: bool) -> Table:

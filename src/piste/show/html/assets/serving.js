@@ -9,7 +9,7 @@
   const drop = document.querySelector(".piste-drop");
   const budgets = [null, 50, 100, 200, 500, 1000, 2000, 5000];
   const sheets = new Map();
-  let image = null, imageName = "", job = null, events = null, removed = [], span = null, turn = 0;
+  let image = null, imageName = "", job = null, events = null, removed = [], span = null, phrases = null, turn = 0;
   let asked = null, shown = null; // what the address is about, and what is to be seen
 
   // -- asking -----------------------------------------------------------------------------------
@@ -122,6 +122,7 @@
     for (const option of form.units.options) if (option.value === "marked") option.disabled = chat;
     if (chat && form.units.value === "marked") form.units.value = "";
     form.querySelector(".piste-marking").hidden = form.units.value !== "marked";
+    form.querySelector(".piste-phrases").hidden = model().reads === "images" || form.units.value !== "";
   }
   const marking = piste.marking(form.text, form.querySelector(".piste-marking"));
   const units = () => (form.units.value === "marked" ? marking.value() : form.units.value);
@@ -134,6 +135,7 @@
       model: form.model.value, methods: chosen(), units: units() || null,
       target: form.target.value || null, samples: budgets[form.samples.value], long: "truncate",
     };
+    if (form.phrases.checked && !form.querySelector(".piste-phrases").hidden) wanted.phrases = "auto";
     if (model().reads === "images") wanted.image = image;
     else if (separate()) {
       const given = values(form.querySelector(".piste-fields"));
@@ -158,7 +160,7 @@
     for (const name of ["model", "text", "pair", "units", "target", "samples", "answer", "against"]) {
       if (wanted[name]) state.set(name, wanted[name]);
     }
-    if (wanted.fields) state.set("fields", JSON.stringify(wanted.fields));
+    for (const name of ["fields", "phrases"]) if (wanted[name]) state.set(name, JSON.stringify(wanted[name]));
     if (model().chat) state.set("chat", wanted.chat ? "1" : "0");
     if (span) state.set("span", span.join("-"));
     state.set("methods", wanted.methods.join());
@@ -176,6 +178,12 @@
     for (const name of ["answer", "against"]) form[name].value = state.get(name) || "";
     if (state.get("chat")) form.chat.checked = state.get("chat") === "1";
     recallFields(state.get("fields"));
+    try {
+      phrases = JSON.parse(state.get("phrases"));
+    } catch {
+      phrases = null; // somebody changed the address
+    }
+    form.phrases.checked = phrases === "auto";
     const place = (state.get("span") || "").match(/^(\d{1,6})-(\d{1,6})$/);
     span = place ? [Number(place[1]), Number(place[2])] : null;
     for (const name of ["units", "target"]) {
@@ -196,6 +204,8 @@
     budget();
     return separate() ? Object.values(values(form.querySelector(".piste-fields"))).some(Boolean) : Boolean(form.text.value);
   }
+  // What the form has no place for comes from the address.
+  const recalled = () => ({ ...request(), ...(phrases ? { phrases } : {}) });
   function recallFields(text) {
     let given = {};
     try {
@@ -250,6 +260,7 @@
     root.addEventListener("piste-span", (event) => { span = shown.span = event.detail; remember(); });
     root.addEventListener("piste-removed", (event) => { removed = shown.removed = event.detail; remember(); });
     offerMore(root, view.data.more);
+    offerPhrases(root);
     document.title = `${view.title} · Piste`;
     place.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   }
@@ -269,6 +280,28 @@
       [removed, span] = [[], null];
       explain({ ...same, samples: more });
     }));
+  }
+  // Two words that act together are explained as one, and what was joined is taken apart again.
+  function offerPhrases(root) {
+    const same = asked;
+    const spanOf = (row) => row.dataset.span.split(" ").map(Number);
+    const given = [...root.querySelectorAll(".piste-joined li")].map(spanOf);
+    const join = (joined) => {
+      form.phrases.checked = false;
+      [removed, span] = [[], null];
+      explain({ ...same, phrases: joined });
+    };
+    if (same.units === null) {
+      for (const row of root.querySelectorAll(".piste-pair")) {
+        const [segment, start, end] = spanOf(row);
+        const others = given.filter((one) => one[0] !== segment || one[1] < start || one[2] > end);
+        const spans = [...others, [segment, start, end]].map((one) => one.slice(same.pair ? 0 : 1));
+        row.append(piste.button("explain as one phrase", () => join(spans)));
+      }
+    }
+    for (const list of root.querySelectorAll(".piste-joined ul")) {
+      list.append(piste.button("explain the words apart", () => join(null)));
+    }
   }
   async function explain(wanted = request()) {
     tell("");
@@ -376,7 +409,7 @@
   form.model.addEventListener("change", () => { fill(); again(); });
   form.samples.addEventListener("input", budget);
   for (const control of [form.units, form.chat]) control.addEventListener("change", mark);
-  for (const control of [form.units, form.target, form.samples, form.chat]) control.addEventListener("change", again);
+  for (const control of [form.units, form.phrases, form.target, form.samples, form.chat]) control.addEventListener("change", again);
   for (const group of form.querySelectorAll(".piste-methods")) group.addEventListener("change", again);
   working.querySelector("button").addEventListener("click", () => {
     if (job) piste.request("DELETE", `api/explanations/${job}`).catch((wrong) => tell(wrong.message));
@@ -392,8 +425,8 @@
     }
   });
   addEventListener("hashchange", (event) => {
-    if (!piste.browses() && !piste.returns(event) && recall()) explain();
+    if (!piste.browses() && !piste.returns(event) && recall()) explain(recalled());
   });
   piste.tabs(about);
-  if (recall()) explain();
+  if (recall()) explain(recalled());
 }
