@@ -377,7 +377,7 @@ def _fidelity(
 ) -> Fidelity:
     """Over all held-out questions, and apart for single, few and many units.
 
-    Where there are few questions, because few were wanted or a handful of units has no more subsets,
+    Where there are few questions (few were wanted, or a handful of units has no more subsets),
     hardly any is held out: then every question is judged by what the fit without it predicts.
     """
     predicted = found.predict(counts, together)
