@@ -14,7 +14,7 @@ import torch
 
 from piste.classifiers.text.batching import RIGHT, pad_rows
 from piste.classifiers.text.classifier import TextClassifier
-from piste.engine.batching import BatchSizer, batches
+from piste.engine.engine import BatchSizer, batches
 from piste.subject import Question
 from studies.cases import Case
 

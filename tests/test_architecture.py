@@ -77,6 +77,6 @@ def test_the_walk_passes_through_its_files(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "page.html").is_file()
     passed = (tmp_path / "files.txt").read_text(encoding="utf-8").split()
-    assert len(passed) <= 45
+    assert len(passed) < 45
     assert len(passed) <= int(re.findall(r"functions of (\d+) files", PAGE)[0])
     assert not set(walk()) - set(passed)

@@ -119,7 +119,7 @@ def explain(
     >>> import piste
     >>> loud = piste.load(lambda texts: [text.count("!") for text in texts])
     >>> e = piste.explain(loud, "Stop it now !", samples=50)
-    >>> e.units[int(np.argmax(e.scores["value"]))].text
+    >>> e.units[int(e.scores["value"].argmax())].text
     '!'
     """
     with Progress(progress) as shown:

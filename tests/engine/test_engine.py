@@ -12,7 +12,7 @@ import torch
 import piste
 from piste import PisteError
 from piste.engine import AnswerCache, Engine, Progress
-from piste.engine.batching import BatchSizer, batches
+from piste.engine.engine import BatchSizer, batches
 from piste.subject import Question
 
 
@@ -247,12 +247,12 @@ def test_functions_need_a_version_to_be_cached(tmp_path: Any) -> None:
 def test_many_inputs_in_waves_give_what_each_gives_alone(
     reviews: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from piste import pipeline
+    from piste import explanation_run
 
     texts = [f"A {word} film with a {word} end." for word in ("good", "bad", "dull", "fine", "odd")]
     alone = [piste.explain(reviews, text, samples=60) for text in texts]
     together = piste.explain(reviews, texts, samples=60)
-    monkeypatch.setattr(pipeline, "_WAVE", 1)
+    monkeypatch.setattr(explanation_run, "_WAVE", 1)
     in_waves = piste.explain(reviews, texts, samples=60)
     for one, pooled, wave in zip(alone, together, in_waves, strict=True):
         assert one.calls == pooled.calls == wave.calls

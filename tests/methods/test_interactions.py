@@ -126,6 +126,7 @@ def test_too_many_units_for_pairs_are_refused(name: str) -> None:
     assert few.settings["underdetermined"]
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_too_small_for_spex_is_refused() -> None:
     with pytest.raises(PisteError, match=r"spex: expected at least .* questions for 30 units"):
         piste.explain(reading(30), text_of(30), method="spex", samples=100)

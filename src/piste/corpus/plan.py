@@ -17,7 +17,7 @@ from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
 from piste.data.frames import frame_table
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
-from piste.engine.batching import fix_batch_sizer, release_memory
+from piste.engine.engine import fix_batch_sizer, release_memory
 from piste.engine.progress import ProgressOption
 from piste.errors import PisteError, ServiceError
 from piste.explanation import Explanation

@@ -37,7 +37,9 @@ _LEAST_FOR_R2 = 8
 _MOST_NEAR = 4000
 """Pairs of neighbours that are looked at: a matrix of them is made."""
 _FEW_QUESTIONS = 80
-"""Below, only an eighth is held out, and each answer is judged by the fit without it."""
+"""Below, only an eighth is held out, and each answer is judged by the fit without it, if there
+are enough for every unit that such a fit says something."""
+_PER_UNIT = 3
 _MOST_WITH_PAIRS = 60
 """Units up to which a fit may carry pairs: in longer texts it gained nothing on the panel."""
 
@@ -167,7 +169,7 @@ class SlalomMethod(Method):
             total = usual if self.samples is None else int(self.samples)
             share = total
         kept = held_out_share(share, total, n)
-        if self.solver == "newton" and total < _FEW_QUESTIONS:
+        if self.solver == "newton" and _PER_UNIT * n <= total < _FEW_QUESTIONS:
             kept = min(kept, total // 8)
         held_out = self._held_out(task, kept, seen)
         task.held_out = len(held_out)

@@ -7,9 +7,10 @@ The family has no term for pairs. What a pair adds to the evidence beyond its un
 is estimated from what the fit leaves of the answers. With r the residuals, W their precisions, x
 the changes of all predictions by δ, and M what the fitted parameters cannot make up for,
 
-    δ = xᵀ W r / xᵀ M x        M = W − W J H⁻¹ Jᵀ W        H = Jᵀ W J + P
+    δ = xᵀ M r / xᵀ M x        M = W − W J H⁻¹ Jᵀ W        H = Jᵀ W J + P
 
-and with V the variances of the answers its standard error is √(xᵀ M V M x) / xᵀ M x.
+and its standard error is √(xᵀ M W⁻¹ M x) / xᵀ M x. Here every answer counts by its variance alone:
+the text itself, which the fit counts several times, would decide among few answers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scipy.special import ndtri
 
 from piste.slalom.family import MOST_DENSE, Point, Questions
 from piste.slalom.fitting import Fit
-from piste.slalom.surrogate import emphasis, log_sizes
+from piste.slalom.surrogate import log_sizes
 from piste.types import Counts, Flags, Floats, Ints
 
 MOST = 6
@@ -125,7 +126,7 @@ def find_pairs(
     asked = Questions(counts[:, fit.active])
     point = Point(asked, posterior.layout, posterior.theta)
     variances = posterior.noise.variances(log_sizes(asked.sizes), point.slope)[:, 0]
-    precision = emphasis(asked.sizes)[:, 0] / variances
+    precision = 1.0 / variances
     jacobian = np.asarray(point.jacobian())
     weighted = jacobian * precision[:, None]
     normal = jacobian.T @ weighted
@@ -134,7 +135,7 @@ def find_pairs(
     left = changes * precision[:, None]
     left -= weighted @ cho_solve(cho_factor(normal), weighted.T @ changes)
     alike = changes.T @ left
-    missed = changes.T @ (precision * (outputs - point.predicted[:, 0]))
+    missed = left.T @ (outputs - point.predicted[:, 0])
     bound = -float(ndtri(_CHANCE / (2 * int(enough.sum()))))
     least, smallest = 1e-6 * float(np.diag(alike).max()), _SMALLEST * float(outputs.std())
     found: list[PairEffect] = []

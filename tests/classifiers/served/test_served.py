@@ -479,7 +479,7 @@ def test_a_corpus_stops_with_its_server_and_goes_on(tmp_path: Path) -> None:
     with serving() as whole:
         corpus.run(file, whole.url, tmp_path / "whole", **how)
         needed = sum(whole.paid.values())
-    with serving(FakeServer(behave=lambda n: "500" if n >= 150 else None)) as server:
+    with serving(FakeServer(behave=lambda n: "500" if n >= needed // 2 else None)) as server:
         with pytest.raises(ServiceError, match="no usable answer"):
             corpus.run(file, server.url, out, **how)
         assert list(corpus.errors(out)) == []
