@@ -169,7 +169,8 @@ class Explanation:
     """The answer that is explained, if a language model gave one, token by token."""
     pairs: tuple[PairEffect, ...] = ()
     """Neighbouring units that add something together that neither says apart, the strongest first:
-    evidence, on the scale of the contributions, which hold half of it each."""
+    evidence, on the scale of the contributions, which hold half of it each where the surrogate
+    carries the pairs."""
     levels: tuple[Explanation, ...] = ()
     """Explanations of the coarser levels, the coarsest first, if ``units`` were levels."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,3 +113,12 @@ def test_a_function_hears_of_growing_shares() -> None:
 def test_seconds_as_people_say_them() -> None:
     assert duration(119) == "119 s"
     assert duration(7300) == "2.0 h"
+
+
+def test_nothing_to_ask_is_no_error(tmp_path: Path) -> None:
+    """All answers of the second run come from the cache."""
+    loaded = piste.load(lambda texts: [text.count("!") for text in texts], version="1")
+    told: list[tuple[int, int]] = []
+    for shown in (True, True, lambda done, total: told.append((done, total))):
+        piste.explain(loaded, "Stop it now !", samples=20, cache=tmp_path, progress=shown)
+    assert all(total for _, total in told)

@@ -12,7 +12,7 @@ from piste.classifier import Classifier
 from piste.classifiers.base import check_head, check_logits, read_head
 from piste.classifiers.hugging_face import read_config
 from piste.classifiers.loading import Loading
-from piste.classifiers.outputs import OutputReader, Reading
+from piste.classifiers.outputs import OutputReader, Reading, call
 from piste.classifiers.text.batching import Batch
 from piste.classifiers.text.function import TokenFunction
 from piste.classifiers.text.tokenization import check_vocabulary
@@ -74,7 +74,7 @@ class OnnxClassifier(TokenFunction):
         given = {"input_ids": batch.ids, "attention_mask": batch.mask}
         given |= {"token_type_ids": batch.types}
         feeds = {name: given[name] for name in self._inputs}
-        (logits,) = self.exported.run([self._output], feeds)
+        (logits,) = call(self.exported.run, self.name, [self._output], feeds)
         return check_logits(torch.from_numpy(logits).double(), len(batch.ids), self.exported)
 
 

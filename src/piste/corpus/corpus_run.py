@@ -44,6 +44,7 @@ class _Rows(Progress):
             self.done = max(self.done, self._whole + rows * share)
             self.show()
 
+        follow.silent = True  # type: ignore[attr-defined]  # the run has said what it costs
         return follow
 
     def advance(self, done: float) -> None:

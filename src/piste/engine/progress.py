@@ -106,7 +106,7 @@ class Progress:
 
     def __init__(self, option: ProgressOption = None) -> None:
         self._call = option if callable(option) else None
-        self._silent = option is False
+        self._silent = option is False or bool(getattr(option, "silent", False))
         self._owner = not isinstance(option, Progress)
         self._display: _Display | None = None
         if isinstance(option, Progress):
@@ -134,7 +134,8 @@ class Progress:
     ) -> None:
         if kind is None and self._expected > self.total:
             self._expected = self.total  # it took fewer
-            self._tell()
+            if self.total:
+                self._tell()
         if self._display is not None:
             if self._begun is not None:
                 self._draw()  # what was done since it was last drawn
@@ -183,7 +184,7 @@ class Progress:
         assert self._display is not None
         self._drawn = now = time.perf_counter()
         total = max(self.total, self._expected)
-        if self._begun is None:
+        if self._begun is None or not total:  # nothing to ask: all was in the cache
             self._begun = (now, self.done) if total else None
             self._display.update(self.title, None, "")
             return

@@ -134,7 +134,7 @@ class SlalomMethod(Method):
 
     @property
     def finds_pairs(self) -> bool:
-        return not self._published
+        return self.pairs and not self._published
 
     @property
     def short_only(self) -> bool:
@@ -259,6 +259,8 @@ class SlalomMethod(Method):
         units = task.subject.units
         able = np.array([any(map(str.isalnum, unit.text)) for unit in units])
         near = neighbours(able, np.array([unit.segment for unit in units]))
+        kinds = task.subject.types[near]
+        near = near[kinds[:, 0] != kinds[:, 1]]  # copies of one word are a matter of the mixing
         if not 0 < len(near) <= _MOST_NEAR or not can_have_pairs(found.fit, numbers):
             return found
         present: Flags = task.counts(np.arange(len(units))).toarray() > 0

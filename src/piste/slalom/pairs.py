@@ -61,12 +61,9 @@ def strongest_pairs(
     >>> [pair.effect for pair in strongest_pairs(found)]
     [-1.0]
     """
-    order = sorted(pairs, key=lambda pair: -abs(pair.effect))
-    return tuple(
-        pair
-        for pair in order
-        if abs(pair.effect) > 2 * pair.error and abs(pair.effect) >= share * abs(order[0].effect)
-    )
+    sure = [pair for pair in pairs if abs(pair.effect) > 2 * pair.error]
+    order = sorted(sure, key=lambda pair: -abs(pair.effect))
+    return tuple(pair for pair in order if abs(pair.effect) >= share * abs(order[0].effect))
 
 
 def neighbours(able: Flags, segments: Ints) -> Ints:

@@ -69,13 +69,13 @@ class ZeroShotClassifier(TokenClassifier):
 
     def read(self, texts: Sequence[str], limit: int | None = None) -> list[Token]:
         """The text's tokens and those of the longest hypothesis, which is pinned."""
-        hypothesis = self.hypothesis.format(self.labels[self._longest])
+        hypothesis = self.hypothesis.replace("{}", self.labels[self._longest])
         tokens = read_tokens(self.tokenizer, (texts[0], hypothesis), limit, first_only=True)
         return [replace(token, fixed=token.fixed or token.segment == 1) for token in tokens]
 
     def _tail(self, label: str) -> _Tail:
         """What stands behind a text, read off a pair with a short one."""
-        tokens = read_tokens(self.tokenizer, ("a", self.hypothesis.format(label)))
+        tokens = read_tokens(self.tokenizer, ("a", self.hypothesis.replace("{}", label)))
         own = [place for place, token in enumerate(tokens) if not token.fixed and not token.segment]
         if not own or all(token.segment == 0 for token in tokens):
             raise PisteError(
