@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +209,12 @@ def test_every_field_is_an_option_with_its_default() -> None:
     assert found == OPTIONS
     short = {one.opts[0]: one.opts[1] for one in command.params if len(one.opts) > 1}
     assert short == {"--data": "-d", "--model": "-m", "--examples": "-n"}
+    source = ast.parse(
+        Path(str(import_module("piste.cli.evaluate").__file__)).read_text(encoding="utf-8")
+    )
+    (own,) = [
+        node.args
+        for node in source.body
+        if isinstance(node, ast.FunctionDef) and node.name == "evaluate"
+    ]
+    assert 1 <= len(own.args) + len(own.kwonlyargs) <= 6  # options come in groups
