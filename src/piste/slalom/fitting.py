@@ -196,7 +196,8 @@ def _best_of(asked: Questions, outputs: Floats, form: Form) -> Posterior:
     if form.mixing is not None:
         return solve(asked, outputs, form)
     fixed = _additive(asked, outputs, form.saturation)[-1:]
-    fixed += [solve(asked, outputs, replace(form, mixing=one), roughly=True) for one in (_HALF, 1.0)]
+    for mixing in (_HALF, 1.0):
+        fixed.append(solve(asked, outputs, replace(form, mixing=mixing), roughly=True))
     return solve(asked, outputs, form, start=max(fixed, key=_evidence))
 
 

@@ -130,7 +130,7 @@ class Parameters:
     """The parameters of one output, at one point or at many at once.
 
     Arrays have points as their last axis: types × points, or points. Scores are functions of the
-    parameters: evaluating them at θ ± δ·column for every column of a factor L of the covariance
+    parameters: evaluating them at θ + δ·column for every column of a factor L of the covariance
     gives their changes along all directions, and the norm of those is the standard error (delta
     method).
     """
