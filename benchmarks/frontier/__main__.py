@@ -5,7 +5,8 @@
         [--longest 60] [--tables] [--out docs/results]
 
 DATA, WEIGHTS and FOLDER are those of benchmarks.panel. Everyone explains the same inputs, one
-after the other on each, with several budgets, after a run on a few words to warm up. Peers run
+after the other on each, with several budgets, after a run on a few words to warm up; the first
+input of every model comes before the second of any. Peers run
 twice: by their own library as its users call it, and through Piste where Piste wraps them; both
 count. Explanations are judged by the same questions, outside the time that is measured. A budget
 that would take more than ``--longest`` seconds, by the one before it, is left out. Groups without
@@ -18,6 +19,7 @@ what is there is not measured again. ``--out`` writes frontier.md and a figure f
 
 from __future__ import annotations
 
+import argparse
 import gc
 import logging
 import time
@@ -60,35 +62,48 @@ def timed(contender: Contender, given: Input) -> Row:
     return spent | given.trial.fidelity(answer.predict) | given.trial.deletion(answer.ranking)
 
 
-def measure(
-    model: Model, classifier: Any, some: Sequence[tuple[int, Any]], options: Any, results: Results,
-) -> None:  # fmt: skip
-    """All contenders on all inputs, as far as they are not there yet."""
-    everyone = [
-        one
-        for one in contenders(classifier)
-        if options.families is None or one.family in options.families
-    ]
-    warm = False
-    for number, given in some:
-        key: Row = {"model": model.name, "group": options.group, "input": number}
-        left = [one for one in everyone if not results.has(**key, method=one.name)]
+class Course:
+    """One model of the panel, warm, with the inputs that everyone explains."""
+
+    def __init__(self, model: Model, options: argparse.Namespace) -> None:
+        where = places(options)
+        self.model, self.options, self.group = model, options, options.group
+        self.inputs = list(inputs(model, where, self.group, options.texts))
+        if not self.inputs:
+            self.group = "short"
+            self.inputs = list(inputs(model, where, self.group, options.texts))
+        with torch.random.fork_rng(devices=[]):
+            self.classifier: Any = model.load(where)
+        self.everyone = [
+            one
+            for one in contenders(self.classifier)
+            if options.families is None or one.family in options.families
+        ]
+        self._warm = False
+
+    def measure(self, place: int, results: Results) -> None:
+        """All contenders on one input, as far as they are not there yet."""
+        if place >= len(self.inputs):
+            return
+        number, given = self.inputs[place]
+        key: Row = {"model": self.model.name, "group": self.group, "input": number}
+        left = [one for one in self.everyone if not results.has(**key, method=one.name)]
         if not left:
-            continue
-        if not warm:
-            warm_up(classifier, WARM if isinstance(given, str) else given, everyone)
-            warm = True
-        subject = classifier.subject(given, long="truncate")
-        own = Input(classifier, given, Trial.of(subject))
-        own_rows = {row["method"]: row for row in results.rows if key.items() <= row.items()}
+            return
+        if not self._warm:
+            warm_up(self.classifier, WARM if isinstance(given, str) else given, left)
+            self._warm = True
+        subject = self.classifier.subject(given, long="truncate")
+        own = Input(self.classifier, given, Trial.of(subject))
+        rows = {row["method"]: row for row in results.rows if key.items() <= row.items()}
         for one in left:
-            if _expected(one, everyone, own_rows) > options.longest:
+            if _expected(one, self.everyone, rows) > self.options.longest:
                 continue
             row = key | {"method": one.name, "family": one.family, "way": one.way}
             row |= {"budget": one.budget, "units": len(subject)} | timed(one, own)
             results.add(row)
-            own_rows[one.name] = row
-        logger.info("%s, input %s", model.name, number)
+            rows[one.name] = row
+        logger.info("%s, input %s", self.model.name, number)
 
 
 def warm_up(classifier: Any, given: Any, everyone: Sequence[Contender]) -> None:
@@ -127,18 +142,13 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     logger.setLevel(logging.INFO)
     torch.set_num_threads(options.threads)
-    results, group = Results(options.models / "frontier.jsonl"), options.group
+    results = Results(options.models / "frontier.jsonl")
     models = chosen(options)
     with threadpool_limits(options.threads):
-        for model in [] if options.tables else models:
-            options.group = group
-            some = list(inputs(model, places(options), group, options.texts))
-            if not some:
-                options.group = "short"
-                some = list(inputs(model, places(options), "short", options.texts))
-            with torch.random.fork_rng(devices=[]):
-                classifier = model.load(places(options))
-            measure(model, classifier, some, options, results)
+        courses = [] if options.tables else [Course(model, options) for model in models]
+        for place in range(options.texts):
+            for course in courses:
+                course.measure(place, results)
     print(write(results.rows, [model.name for model in models], options.out))
 
 

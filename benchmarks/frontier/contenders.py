@@ -90,18 +90,18 @@ SAMPLERS = {
     "ProxySPEX": "proxyspex",
 }
 DIRECT: dict[str, tuple[Callable[[Libraries, int], Answer], tuple[int, ...]]] = {
-    "published, short": (lambda own, calls: own.published(calls, "short"), (60, 500, 2000)),
-    "published, deletion": (lambda own, calls: own.published(calls, "deletion"), (60, 500)),
+    "published, short": (lambda own, calls: own.published(calls, "short"), (500, 2000)),
+    "published, deletion": (lambda own, calls: own.published(calls, "deletion"), (500,)),
     "published, deletion, least squares": (
         lambda own, calls: own.published(calls, "deletion", least_squares=True),
-        (60, 500),
+        (500,),
     ),
     "LIME": (lambda own, calls: own.lime(calls), PEERS),
     "Kernel SHAP": (lambda own, calls: own.kernel_shap(calls), PEERS),
     "Partition SHAP": (lambda own, calls: own.partition_shap(calls), PEERS),
     "Permutation SHAP": (lambda own, calls: own.permutation_shap(calls), PEERS),
-    "interpreto, Kernel SHAP": (lambda own, calls: own.interpreto(calls, "KernelShap"), PEERS),
-    "interpreto, LIME": (lambda own, calls: own.interpreto(calls, "Lime"), PEERS),
+    "interpreto, Kernel SHAP": (lambda own, calls: own.interpreto(calls, "KernelShap"), PEERS[1:]),
+    "interpreto, LIME": (lambda own, calls: own.interpreto(calls, "Lime"), PEERS[1:]),
     "captum, Kernel SHAP": (lambda own, calls: own.captum(calls, "KernelShap"), PEERS),
     "captum, integrated gradients": (
         lambda own, calls: own.captum(calls, "IntegratedGradients"),
