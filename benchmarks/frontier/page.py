@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from benchmarks.frontier.contenders import ENGINE, LIBRARY, OURS, PAPER
 from benchmarks.frontier.curves import (
@@ -30,6 +31,10 @@ METRICS = {
     "r2 one": "R², single units",
     "deletion p": "deletion AOPC",
 }
+ABOUT = (
+    "Who reaches what in how many seconds: one table for each figure, then everyone's budgets by "
+    "model. [How it was measured](../performance.md#how-it-was-measured)."
+)
 LOWEST = -0.25
 """Worse R² are drawn here."""
 _COLOURS = {
@@ -57,7 +62,7 @@ def write(rows: Sequence[Row], names: Sequence[str], folder: Path | None) -> str
         if own:
             models[name] = own
     found = {name: points(own, METRICS) for name, own in models.items()}
-    lines = ["# The frontier", ""]
+    lines = ["# The frontier", "", ABOUT, ""]
     for metric, title in METRICS.items():
         lines += [f"## {title}", "", *_overview(models, found, metric), ""]
     for name, some in found.items():
@@ -197,6 +202,7 @@ def panel(axes: Axes, some: Sequence[Point], metric: str) -> None:
                 )  # fmt: skip
                 first = False
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
     if metric.startswith("r2"):
         axes.set_ylim(LOWEST - 0.04, 1.02)
     axes.grid(color="#eceff2", linewidth=0.6)
