@@ -5,6 +5,8 @@ The model stands behind plain code: batches of 32 as they come, padded to their 
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,10 +108,11 @@ class Libraries:
         """A perturbation method of interpreto, on words."""
         import interpreto
 
+        model, tokenizer = _copy(self.model, self.tokenizer)
         with silent():
             explainer = getattr(interpreto, kind)(
-                self.model,
-                self.tokenizer,
+                model,
+                tokenizer,
                 batch_size=BATCH,
                 n_perturbations=calls,
                 granularity=interpreto.Granularity.WORD,
@@ -188,3 +191,9 @@ class Libraries:
         own = [Target("class", "", (label,)) for label in range(logits.shape[-1])]
         flat = logits.reshape(-1, logits.shape[-1])
         return torch.stack([one.of_tensor(flat) for one in own], dim=-1).reshape(logits.shape)
+
+
+@functools.lru_cache(maxsize=1)
+def _copy(model: Any, tokenizer: Any) -> tuple[Any, Any]:
+    """For interpreto, which adds a token and resizes the embeddings."""
+    return copy.deepcopy(model), copy.deepcopy(tokenizer)
