@@ -13,6 +13,7 @@ import numpy as np
 
 from piste.classifiers import Classifier, load
 from piste.classifiers.prompted.generating import LanguageModel
+from piste.classifiers.prompted.prompt import Prompt
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
 from piste.data.frames import frame_table
@@ -39,6 +40,13 @@ def suitable_block(rows: int) -> int:
     It depends on the corpus alone: whoever does the work, the parts are the same.
     """
     return min(max(rows // 32, 8), BLOCK)
+
+
+def prompt_fields(model: Any, loading: Mapping[str, Any]) -> tuple[str, ...]:
+    """Fields of the prompt, that of the classifier or of the options it is loaded with."""
+    template = loading.get("prompt")
+    prompt = getattr(model, "prompt", None) if template is None else Prompt(template)
+    return prompt.fields if isinstance(prompt, Prompt) else ()
 
 
 @dataclass(frozen=True)

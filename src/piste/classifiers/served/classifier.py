@@ -133,6 +133,12 @@ class ServedClassifier(Classifier):
     def remember(self, folder: Path) -> None:
         name = blake2b(self._identity().encode(), digest_size=12).hexdigest()
         self._file = folder / f"server-{name}.json"
+        if self._findings is None or self._file.exists():
+            return
+        found = self._findings
+        scored, _ = attempt(lambda: found.scoring.score(sample_turns(self.prompt)))
+        if scored is not None:
+            remembered.write(self._file, found, scored.labels)
 
     def calibrate(self, subject: Subject) -> None:
         _ = self.findings
