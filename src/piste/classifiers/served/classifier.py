@@ -100,7 +100,7 @@ class ServedClassifier(Classifier):
                 try:
                     self._findings = self._found()
                 except Refused as problem:
-                    raise self._refusal(problem) from problem
+                    raise ServiceError(self._refusal(problem)) from problem
                 finally:
                     self.calibration.batches += self.client.requests - sent
                     self.calibration.seconds += time.perf_counter() - begun
@@ -221,16 +221,16 @@ class ServedClassifier(Classifier):
             if running:  # interrupted: those under way are not tried again
                 self.client.stopping.set()
             pool.shutdown(wait=False, cancel_futures=True)
-        if isinstance(problem, Refused):
-            raise self._refusal(problem) from problem
+        if isinstance(problem, Refused):  # of this input; others may be taken
+            raise PisteError(self._refusal(problem)) from problem
         if problem is not None:
             raise problem
 
     def _score(self, turns: Turns) -> Scored:
         return self.findings.scoring.score(turns)
 
-    def _refusal(self, problem: Refused) -> ServiceError:
-        return ServiceError(
+    def _refusal(self, problem: Refused) -> str:
+        return (
             f"{self.client.url} refuses a question ({problem}): shorten the text, or change the "
             "prompt."
         )
