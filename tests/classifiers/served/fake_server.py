@@ -83,7 +83,7 @@ class FakeServer:
     wrong_prompt_logprobs: bool = False
     usage: bool = True
     refused: str | None = None
-    """Prompts with this word are refused."""
+    """Prompts with this word are refused, in a sentence that repeats the key."""
     behave: Callable[[int], str | None] = lambda number: None
     url: str = ""
     received: int = 0
@@ -104,7 +104,7 @@ class FakeServer:
             return 400, {"error": {"message": f"top_logprobs must be at most {self.max_top}"}}
         text = body.get("prompt", "")
         if self.refused and self.refused in json.dumps(body):
-            return 400, {"error": {"message": "not this text"}}
+            return 400, {"error": {"message": "not this text, KEY"}}
         if chat:
             messages = body["messages"]
             begun = messages[-1]["role"] == "assistant"
@@ -221,7 +221,7 @@ def serving(server: FakeServer | None = None, port: int = 0) -> Iterator[FakeSer
                 self._send(200, "<html>busy</html>", {})
                 return
             status, found = fake.answer(self.path, json.loads(content))
-            text = json.dumps(found)
+            text = json.dumps(found).replace("KEY", str(self.headers.get("Authorization")))
             if trouble == "half":
                 self._send(200, text[: len(text) // 2], {})
                 return

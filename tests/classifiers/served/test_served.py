@@ -315,7 +315,13 @@ def test_no_key_is_kept_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         e = piste.explain(classifier, TEXT, samples=30, cache=tmp_path / "cache")
         e.to_json(tmp_path / "e.json")
         e.to_html(tmp_path / "e.html")
+        loading = {"model": "fake", "prompt": PROMPT, "labels": LABELS}
+        server.refused = "forbidden"  # it repeats the key in what it says
+        texts = [TEXT, "A forbidden film."]
+        corpus.run(texts, server.url, tmp_path / "run", samples=20, loading=loading)
         assert server.keys == {"Bearer sk-secret-1"}
+    (refused,) = corpus.errors(tmp_path / "run")
+    assert "not this text, Bearer …" in refused["reason"]
     said = [repr(classifier), str(classifier.fingerprint()), repr(classifier.describe())]
     assert "secret" not in " ".join(said)
     for file in tmp_path.rglob("*"):
@@ -512,7 +518,7 @@ def test_a_text_the_server_refuses_is_a_refused_row(tmp_path: Path) -> None:
         corpus.run(texts, server.url, tmp_path / "out", samples=20, loading=loading)
         (refused,) = corpus.errors(tmp_path / "out")
         assert refused["document"] == 1
-        assert "refuses a question (status 400: not this text)" in refused["reason"]
+        assert "refuses a question (status 400: not this text, " in refused["reason"]
         own = {body: times for body, times in server.paid.items() if "a text." not in body}
         assert set(own.values()) == {1}
     assert [e.input for e in corpus.explanations(tmp_path / "out")] == [texts[0], texts[2]]

@@ -120,7 +120,8 @@ def _from_name(source: str, how: Loading) -> tuple[Any, Any]:
     chosen = device_of(how.device)
     dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
-        with _quiet(), _read_once() if options else nullcontext():
+        # Adapters are drawn at random before their weights are read.
+        with _quiet(), torch.random.fork_rng([]), _read_once() if options else nullcontext():
             tokenizer = how.reader or transformers.AutoTokenizer.from_pretrained(folder, **options)
             if not options:
                 options = {"use_safetensors": True}
