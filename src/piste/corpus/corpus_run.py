@@ -173,7 +173,7 @@ def _planned(
     plan = Plan(
         str(input) if isinstance(input, Path) else input,
         model,
-        before or columns or Columns(),
+        columns or Columns(),
         method,
         how,
         runtime,
@@ -181,8 +181,10 @@ def _planned(
         loading or {},
     )
     files = plan.files()
-    if before is None:
-        plan = replace(plan, columns=plan.columns.settled(files, DOCUMENT_COLUMNS))
+    settled = plan.columns.settled(files, DOCUMENT_COLUMNS)
+    if before is not None and before.are_in(files):
+        settled = before
+    plan = replace(plan, columns=settled)
     rows = count_rows(files, plan.columns.wanted)
     if block is None:
         plan = replace(plan, block=suitable_block(rows))
