@@ -162,12 +162,10 @@ def test_functions(function: Callable[[list[str]], Any], words: str) -> None:
 def test_a_function_that_hangs_is_stopped_by_ctrl_c() -> None:
     def hang(texts: list[str]) -> Any:
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        time.sleep(60)
+        time.sleep(600)
 
-    begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         asked(hang)
-    assert time.monotonic() - begun < 30
 
 
 IMAGES: dict[str, tuple[Any, str]] = {
