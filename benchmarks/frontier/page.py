@@ -84,7 +84,8 @@ def _overview(
 ) -> list[str]:
     lines = [
         "| model | inputs | units | best peer (questions) | peers' best | its seconds "
-        "| Piste's seconds for it | peer ÷ Piste | Piste's best | its seconds | where a peer leads |",
+        "| Piste's seconds for it | peer ÷ Piste | Piste's best | its seconds "
+        "| where a peer leads |",
         "|" + "---|" * 11,
     ]
     for name, rows in models.items():
