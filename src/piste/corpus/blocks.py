@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from piste.corpus.documents import Block, Document, RefusedDocument
+from piste.data.parquet_files import read_parquet
 from piste.errors import PisteError, need
 from piste.prompt_text import PromptText
 
@@ -170,18 +171,19 @@ def read_part(
     """The explanations of one part, as they were; ``only`` that of one document if it is named."""
     from piste.data import unit_tables
 
-    parquet: Any = need("pyarrow.parquet", "tables", "Reading a corpus run")
     name = part_name(number)
-    documents = parquet.read_table(folder / "documents" / name).to_pylist()
-    if not documents:
+    documents = read_parquet(folder / "documents" / name)
+    if not len(documents):
         return []
-    units = parquet.read_table(folder / "units" / name)
+    units = read_parquet(folder / "units" / name)
     found, start = [], 0
-    for row in documents:
-        begin, start = start, start + row["units"]
-        if only not in (None, row["document"]):
+    sizes = zip(documents["document"].to_pylist(), documents["units"].to_pylist(), strict=True)
+    for place, (document, size) in enumerate(sizes):
+        begin, start = start, start + size
+        if only not in (None, document):
             continue
-        own = units.slice(begin, row["units"]).to_pydict()
+        (row,) = documents.slice(place, 1).to_pylist()
+        own = units.slice(begin, size).to_pydict()
         if any(one != row["document"] for one in own["document"]):
             raise PisteError(
                 f"{str(folder)!r}: units and documents of {name} don't belong together."

@@ -173,11 +173,10 @@ def _planned(
 ) -> tuple[Plan, list[TableFile], int]:
     """The plan, its files, and how many rows they have."""
     how = {"long": "truncate", **how}
-    chosen = before or columns or Columns()
     plan = Plan(
         str(input) if isinstance(input, Path) else input,
         model,
-        chosen.of_prompt(prompt_fields(model, loading or {})),
+        (columns or Columns()).of_prompt(prompt_fields(model, loading or {})),
         method,
         how,
         runtime,
@@ -185,8 +184,10 @@ def _planned(
         loading or {},
     )
     files = plan.files()
-    if before is None:
-        plan = replace(plan, columns=plan.columns.settled(files, DOCUMENT_COLUMNS))
+    settled = plan.columns.settled(files, DOCUMENT_COLUMNS)
+    if before is not None and before.are_in(files):
+        settled = before
+    plan = replace(plan, columns=settled)
     rows = count_rows(files, plan.columns.wanted)
     if block is None:
         plan = replace(plan, block=suitable_block(rows))

@@ -46,6 +46,11 @@ class Columns:
                 )
         return replace(self, fields=tuple(fields))
 
+    def are_in(self, files: Sequence[TableFile]) -> bool:
+        """Whether the files have all of them, as far as their first rows show."""
+        there = _first_cells(files)
+        return not there or all(name in there for name in self.wanted)
+
     def settled(self, files: Sequence[TableFile], taken: Iterable[str]) -> Columns:
         """The same with the columns named that were left to choose.
 

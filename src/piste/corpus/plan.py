@@ -24,6 +24,7 @@ from piste.errors import PisteError, ServiceError
 from piste.explanation import Explanation
 from piste.methods import Method, make
 from piste.options import DEFAULTS, separated
+from piste.phrases import check_method, check_phrases
 from piste.pipeline import explain
 from piste.subject import Subject, levels_of
 from piste.validation import check_count, check_seed
@@ -70,7 +71,9 @@ class Plan:
         check_count("block", self.block)
         check_kept(self.columns.keep or (), DOCUMENT_COLUMNS)
         check_seed(self.how.get("seed", 0))
-        self.made_method()  # refused here, before anything is read
+        method = self.made_method()  # refused here, before anything is read
+        check_phrases(self.how.get("phrases"), self.how.get("units"), "texts")
+        check_method(self.how.get("phrases"), method)
 
     def made_method(self) -> Method:
         """The method with its options."""

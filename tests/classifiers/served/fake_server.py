@@ -208,7 +208,7 @@ def serving(server: FakeServer | None = None, port: int = 0) -> Iterator[FakeSer
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
             if trouble == "slow":
-                fake.waiting.wait(30)
+                fake.waiting.wait(300)
                 self.close_connection = True
                 return
             if trouble and trouble[:3].isdigit():
