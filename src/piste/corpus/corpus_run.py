@@ -16,10 +16,10 @@ from piste.corpus.part_store import KIND, Counts, PartStore
 from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, prompt_fields, suitable_block
 from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.methods.base import expected_questions
 from piste.subject import Subject
-from piste.validation import check_count
+from piste.validation import as_path, check_count
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
 Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
@@ -104,6 +104,9 @@ def run(
     """
     if workers is not None:
         check_count("workers", workers)
+    as_path("out", out)
+    if columns is not None and not isinstance(columns, Columns):
+        raise PisteError(f"columns: expected piste.corpus.Columns(text=…), got {shorten(columns)}.")
     if engine not in ("local", "ray"):
         raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
     with _Rows(progress) as shown:
