@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 from piste.classifiers import Classifier
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part
-from piste.corpus.documents import Columns
+from piste.corpus.documents import Block, Columns
 from piste.corpus.part_store import KIND, Counts, PartStore
 from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, suitable_block
+from piste.corpus.stages import Stage, stages
 from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
@@ -22,8 +23,10 @@ from piste.subject import Subject
 from piste.validation import check_count
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
-Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
-"""Gives the parts of the blocks with these numbers, in any order."""
+PriorChoice: TypeAlias = Literal["auto", "none"]
+Doer: TypeAlias = Callable[[Iterator[Stage], Classifier, Sequence[TableFile]], Iterator[Part]]
+"""Gives the parts of all stages; within a stage in any order. A stage is asked for when the parts
+of the one before it are taken."""
 
 
 class _Rows(Progress):
@@ -83,6 +86,7 @@ def run(
     engine: EngineChoice = "local",
     address: str | None = None,
     workers: int | None = None,
+    prior: PriorChoice = "auto",
     progress: ProgressOption = None,
     **how: Any,
 ) -> Counts:
@@ -92,19 +96,24 @@ def run(
     a table of Arrow, or a list of dictionaries or texts.
 
     The results are those of :func:`piste.explain` with the same options (``how``), for which
-    questions of all texts in a block of rows are pooled. Rows that can't be explained are kept
-    with their reasons in ``out/errors``. The same call continues a run that was stopped, and its
-    results are those of a run that was not; ``resume`` is accepted as before and changes nothing.
-    ``block`` is how many rows are explained and stored together; without it, few of a small corpus
-    and 128 of a large one. With ``engine="ray"``, ``workers`` processes work on it, on the machines
-    of the cluster at ``address``; without an address on this one. ``loading`` are further options
-    of :func:`piste.load`, such as prompt and labels. Answers that are paid for, those of a served
-    model, are kept in ``out/answers`` unless ``cache`` names another folder.
+    questions of all texts in a block of rows are pooled. From the 33rd row on, SLALOM with its
+    usual questions learns from rows before what words do, and asks less (see
+    :mod:`piste.corpus.stages`); ``prior="none"`` asks about every row in full.
+
+    Rows that can't be explained are kept with their reasons in ``out/errors``. The same call
+    continues a run that was stopped, and its results are those of a run that was not; ``resume``
+    is accepted as before and changes nothing. ``block`` is how many rows are explained and stored
+    together; without it, few of a small corpus and 128 of a large one. With ``engine="ray"``,
+    ``workers`` processes work on it, on the machines of the cluster at ``address``; without an
+    address on this one. ``loading`` are further options of :func:`piste.load`, such as prompt and
+    labels. Answers that are paid for, those of a served model, are kept in ``out/answers`` unless
+    ``cache`` names another folder.
     """
     if workers is not None:
         check_count("workers", workers)
     if engine not in ("local", "ray"):
         raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
+    check_prior(prior)
     with _Rows(progress) as shown:
         shown.stage("counting rows")
         options = (method, how, runtime, block, loading)
@@ -113,6 +122,7 @@ def run(
         shown.stage("loading the model")
         classifier = plan.load()
         subjects = plan.check(classifier, files)
+        plan = replace(plan, learns=prior == "auto" and plan.can_learn(classifier))
         cached = False
         if classifier.costly and engine == "local":
             folder_of_answers = Path(plan.how.get("cache") or Path(out) / "answers")
@@ -122,7 +132,7 @@ def run(
         shown.stage("explaining")
         manifest = plan.manifest(classifier, files)
         with PartStore.opened(out, manifest) as folder:
-            left = [number for number in range(-(-rows // plan.block)) if number not in folder.done]
+            left = len(folder.done) < -(-rows // plan.block)
             shown.plan(rows)
             shown.advance(folder.counts.rows)
             missing = rows - folder.counts.rows
@@ -132,7 +142,8 @@ def run(
                 shown.say(classifier.expect(subjects, calls * missing, cached=cached))
             elif left:
                 shown.say(_cost(plan, missing, calls * missing))
-            for part in _doer(engine, address, workers, shown)(plan, classifier, files, left):
+            work = stages(plan, folder, rows)
+            for part in _doer(engine, address, workers, shown)(work, classifier, files):
                 folder.add(part)
                 shown.advance(part.rows)
             folder.finish()
@@ -147,14 +158,27 @@ def _doer(engine: EngineChoice, address: str | None, workers: int | None, shown:
         return RayRunner(address, workers)
 
     def locally(
-        plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
+        work: Iterator[Stage], classifier: Classifier, files: Sequence[TableFile]
     ) -> Iterator[Part]:
-        wanted = set(left)
-        for block in plan.blocks(files):
-            if block.number in wanted:
-                yield explain_block(plan, classifier, block, shown.within_block(len(block)))
+        blocks: Iterator[Block] = iter(())
+        for number, stage in enumerate(work):
+            if number == 0:
+                blocks = stage.plan.blocks(files)
+            wanted = set(stage.blocks)
+            for block in blocks:
+                if block.number in wanted:
+                    follow = shown.within_block(len(block))
+                    yield explain_block(stage.plan, classifier, block, follow)
+                if block.number >= stage.blocks[-1]:
+                    break
 
     return locally
+
+
+def check_prior(prior: str) -> None:
+    """Refuse what is no choice of a prior."""
+    if prior not in ("auto", "none"):
+        raise PisteError(f"prior: expected 'auto' or 'none', got {prior!r}.")
 
 
 def _planned(
