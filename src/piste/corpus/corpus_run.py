@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from piste.classifiers import Classifier
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part
-from piste.corpus.documents import Block, Columns
+from piste.corpus.documents import Block, Columns, Document
 from piste.corpus.part_store import KIND, Counts, PartStore
 from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, suitable_block
 from piste.corpus.stages import Stage, stages
@@ -21,6 +21,7 @@ from piste.errors import PisteError
 from piste.methods.base import expected_questions
 from piste.subject import Subject
 from piste.validation import check_count
+from piste.vocabulary.corpus_prior import LEAST_DOCUMENTS, CorpusPrior
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
 PriorChoice: TypeAlias = Literal["auto", "none"]
@@ -70,6 +71,10 @@ class Estimate:
     seconds: float | None
     bytes: float | None
     """None where nothing was explained."""
+    first: int | None = None
+    """Rows that are asked in full, before anything is learned from them; None if nothing is."""
+    first_calls: float | None = None
+    """Questions of those."""
 
 
 def run(
@@ -243,37 +248,72 @@ def estimate(
     block: int | None = None,
     runtime: str = "torch",
     loading: Mapping[str, Any] | None = None,
+    prior: PriorChoice = "auto",
     **how: Any,
 ) -> Estimate:
     """What :func:`run` would take, from some documents of the first block, explained.
 
-    Documents of one block share questions, so that a whole block takes less than this says. Of a
-    served model nothing is explained: only the questions are known.
+    Where later rows learn from the first ones, some are explained with what others told: the whole
+    takes less than this says, because more documents tell more. Documents of one block share
+    questions, too. Of a served model nothing is explained: only the questions are known.
     """
+    check_prior(prior)
     plan, files, rows = _planned(input, model, columns, method, how, runtime, block, loading)
     first = next(plan.blocks(files), None)
     if first is None or not first.documents:
         raise PisteError(f"{files[0].name!r} has no row to explain in its first {plan.block}.")
-    step = max(len(first.documents) // TRIED, 1)
-    tried = tuple(islice(first.documents, 0, None, step))[:TRIED]
     classifier = plan.load()
     subjects = plan.check(classifier, files)
+    share = len(first.documents) / len(first)
     if classifier.costly:
-        share = len(first.documents) / len(first)
         each = _questions(plan, subjects) / max(len(subjects), 1)
         return Estimate(rows, 0, len(first.refused), each * rows * share, None, None)
-    warm = type(first)(first.number, tried[:1], ())
-    explain_block(plan, classifier, warm)
+    plan = replace(plan, learns=prior == "auto" and plan.can_learn(classifier))
+    in_full = rows
+    if plan.learns:
+        in_full = min(stage_ends(rows, plan.block)[0] * plan.block, rows)
+        plan = replace(plan, learns=in_full < rows)
+    documents = tuple(islice(_some(plan, files), 2 * TRIED))
+    tried = documents[:TRIED]
+    explain_block(plan, classifier, Block(0, tried[:1], ()))  # loads what is loaded once
+    spent = _tried(plan, classifier, tried)
+    told = list(read_records(spent.part.told))
+    factor = share * in_full / len(tried)
+    whole = [spent.part.calls * factor, spent.seconds * factor, spent.size * factor]
+    if not plan.learns:
+        return Estimate(rows, len(tried), len(first.refused), *whole)
+    first_calls = whole[0]
+    learned = CorpusPrior.learned(told, least=min(LEAST_DOCUMENTS, len(told)) or 1)
+    others = documents[TRIED:] or tried
+    later = _tried(replace(plan, prior=learned, learns=False), classifier, others)
+    factor = share * (rows - in_full) / len(others)
+    whole[0] += later.part.calls * factor
+    whole[1] += later.seconds * factor
+    whole[2] += later.size * factor
+    return Estimate(rows, len(documents), len(first.refused), *whole, in_full, first_calls)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """Some documents, explained."""
+
+    part: Part
+    seconds: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of their results."""
+        return len(self.part.documents) + len(self.part.units)
+
+
+def _tried(plan: Plan, classifier: Classifier, documents: Sequence[Document]) -> _Tried:
     start = time.perf_counter()
-    part = explain_block(plan, classifier, type(first)(first.number, tried, ()))
-    spent = time.perf_counter() - start
-    share = len(first.documents) / len(first)
-    factor = rows * share / len(tried)
-    return Estimate(
-        rows,
-        len(tried),
-        len(first.refused),
-        part.calls * factor,
-        spent * factor,
-        (len(part.documents) + len(part.units)) * factor,
-    )
+    part = explain_block(plan, classifier, Block(0, tuple(documents), ()))
+    return _Tried(part, time.perf_counter() - start)
+
+
+def _some(plan: Plan, files: Sequence[TableFile]) -> Iterator[Document]:
+    """Documents from all over the first blocks."""
+    some = [document for block in islice(plan.blocks(files), 3) for document in block.documents]
+    step = max(len(some) // (2 * TRIED), 1)
+    return iter(some[::step])
