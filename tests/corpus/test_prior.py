@@ -159,3 +159,12 @@ def test_stages_depend_on_the_rows_alone() -> None:
     assert stages.stage_ends(1000, 31) == [2, 5, 17, 33]
     assert stages.stage_ends(33, 8) == [4, 5]
     assert stages.stage_ends(32, 8) == [4]
+
+
+def test_an_estimate_knows_that_later_rows_are_asked_less(path: Path, run: Path) -> None:
+    found = corpus.estimate(path, model(), block=BLOCK)
+    spent = corpus.read_manifest(run)["counts"]["calls"]
+    assert found.first == 32
+    assert found.first_calls == pytest.approx(32 * 300, rel=0.05)
+    assert found.calls == pytest.approx(spent, rel=0.15)
+    assert corpus.estimate(path, model(), block=BLOCK, prior="none").first is None

@@ -224,8 +224,8 @@ def _tell_estimate(found: Any, as_json: bool) -> None:
     )
     if found.first is not None:
         common.out.print(
-            f"The first {found.first:,} rows take {found.first_calls:,.0f} of the calls: later ones "
-            "learn from them, and less and less as there are more.",
+            f"The first {found.first:,} rows take {found.first_calls:,.0f} of these calls; later "
+            "rows learn from those before them. More documents tell more, so it may be less.",
             highlight=False,
         )
     if found.refused:

@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeAlias
 
 from piste.classifiers import Classifier
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part
+from piste.corpus.document_records import read_records
 from piste.corpus.documents import Block, Columns, Document
 from piste.corpus.part_store import KIND, Counts, PartStore
 from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, suitable_block
-from piste.corpus.stages import Stage, stages
+from piste.corpus.stages import Stage, stage_ends, stages
 from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError

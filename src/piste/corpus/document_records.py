@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -64,22 +64,23 @@ def read_records(content: bytes) -> Iterator[DocumentRecord]:
         return
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         for number, about in enumerate(json.loads(arrays["about"].tobytes())):
-            yield _record(lambda name, at=number: arrays[f"{at}/{name}"], about)  # type: ignore[misc]  # bound at once
+            names = (name for name in arrays.files if name.startswith(f"{number}/"))
+            yield _record({name.partition("/")[2]: arrays[name] for name in names}, about)
 
 
-def _record(array: Any, about: dict[str, Any]) -> DocumentRecord:
-    ends = np.cumsum(array("lengths"))
-    blob = array("keys").tobytes()
+def _record(array: Mapping[str, Any], about: dict[str, Any]) -> DocumentRecord:
+    ends = np.cumsum(array["lengths"])
+    blob = array["keys"].tobytes()
     raw = [blob[start:end] for start, end in pairwise([0, *ends.tolist()])]
     keys: tuple[Key, ...] = tuple(key.decode() for key in raw) if about["texts"] else tuple(raw)
     by_size, leak = about["noise"]
-    noise = Noise(array("scale"), by_size, float("inf") if leak is None else leak)
+    noise = Noise(array["scale"], by_size, float("inf") if leak is None else leak)
     told = Told(
-        Form(*about["form"]), array("estimates"), array("variances"), array("shared"), noise
+        Form(*about["form"]), array["estimates"], array["variances"], array["shared"], noise
     )
     asked = None
     if about["asked"] is not None:
-        entries = (array("copies").astype(np.float64), array("columns"), array("starts"))
+        entries = (array["copies"].astype(np.float64), array["columns"], array["starts"])
         shape = (len(entries[2]) - 1, len(keys))
-        asked = Asked(sparse.csr_array(entries, shape=shape), array("numbers"), *about["asked"])
-    return DocumentRecord(keys, array("logits"), array("alone"), about["target"], told, asked)
+        asked = Asked(sparse.csr_array(entries, shape=shape), array["numbers"], *about["asked"])
+    return DocumentRecord(keys, array["logits"], array["alone"], about["target"], told, asked)

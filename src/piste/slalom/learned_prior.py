@@ -247,7 +247,8 @@ def _kind(
     usual = float(np.median(variances))
     centred = estimates - np.median(estimates)
     size = max(float(np.median(centred**2)), usual, _LEAST_SPREAD)
-    between, within, start = size, 0.5 * size, np.zeros(2)
+    between, within = size, 0.5 * size
+    start: Floats = np.zeros(2)
     for _ in range(_ROUNDS):
         scaled = columns / (variances + within + between)[:, None]
         start = np.linalg.lstsq(scaled.T @ columns, scaled.T @ estimates, rcond=None)[0]
@@ -266,5 +267,6 @@ def _kind(
         between, within = max(between, _LEAST_SPREAD), max(within, _LEAST_SPREAD)
     weight = 1.0 / (variances + within)
     rest = estimates - columns @ start
-    precision, pushed = (np.bincount(places, one, words) for one in (weight, weight * rest))
+    precision = np.bincount(places, weight, words).astype(np.float64)
+    pushed = np.bincount(places, weight * rest, words).astype(np.float64)
     return _Kind(start, between, within, precision, pushed)
