@@ -280,18 +280,24 @@ def estimate(
     spent = _tried(plan, classifier, tried)
     told = list(read_records(spent.part.told))
     factor = share * in_full / len(tried)
-    whole = [spent.part.calls * factor, spent.seconds * factor, spent.size * factor]
+    calls, seconds = spent.part.calls * factor, spent.seconds * factor
+    size = spent.size * factor
     if not plan.learns:
-        return Estimate(rows, len(tried), len(first.refused), *whole)
-    first_calls = whole[0]
+        return Estimate(rows, len(tried), len(first.refused), calls, seconds, size)
     learned = CorpusPrior.learned(told, least=min(LEAST_DOCUMENTS, len(told)) or 1)
     others = documents[TRIED:] or tried
     later = _tried(replace(plan, prior=learned, learns=False), classifier, others)
     factor = share * (rows - in_full) / len(others)
-    whole[0] += later.part.calls * factor
-    whole[1] += later.seconds * factor
-    whole[2] += later.size * factor
-    return Estimate(rows, len(documents), len(first.refused), *whole, in_full, first_calls)
+    return Estimate(
+        rows,
+        len(documents),
+        len(first.refused),
+        calls + later.part.calls * factor,
+        seconds + later.seconds * factor,
+        size + later.size * factor,
+        in_full,
+        calls,
+    )
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ def _kind(
 ) -> _Kind:
     """One kind of parameter, by expectation and maximisation."""
     if not len(places):
-        nothing = np.zeros(words)
+        nothing: Floats = np.zeros(words)
         return _Kind(np.zeros(2), 1.0, 1.0, nothing, nothing)
     columns = np.stack([np.ones_like(alone), alone if slope else np.zeros_like(alone)], axis=1)
     usual = float(np.median(variances))
@@ -251,7 +251,8 @@ def _kind(
     start: Floats = np.zeros(2)
     for _ in range(_ROUNDS):
         scaled = columns / (variances + within + between)[:, None]
-        start = np.linalg.lstsq(scaled.T @ columns, scaled.T @ estimates, rcond=None)[0]
+        solved = np.linalg.lstsq(scaled.T @ columns, scaled.T @ estimates, rcond=None)[0]
+        start = solved.astype(np.float64)
         rest, weight = estimates - columns @ start, 1.0 / (variances + within)
         precision = np.bincount(places, weight, words)
         pushed = np.bincount(places, weight * rest, words)
@@ -267,6 +268,7 @@ def _kind(
         between, within = max(between, _LEAST_SPREAD), max(within, _LEAST_SPREAD)
     weight = 1.0 / (variances + within)
     rest = estimates - columns @ start
-    precision = np.bincount(places, weight, words).astype(np.float64)
-    pushed = np.bincount(places, weight * rest, words).astype(np.float64)
-    return _Kind(start, between, within, precision, pushed)
+    precision = np.bincount(places, weight, words)
+    pushed = np.bincount(places, weight * rest, words)
+    kept = (np.asarray(one, dtype=np.float64) for one in (precision, pushed))
+    return _Kind(start, between, within, *kept)
