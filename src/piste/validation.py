@@ -15,7 +15,7 @@ MOST_UNITS = 100_000
 
 def choose(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse an option that is none of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:  # arrays have no truth value
         raise PisteError(f"{name}: expected one of {', '.join(choices)}, got {value!r}.")
 
 
@@ -39,6 +39,4 @@ def check_size(what: str, size: int, most: int, counted: str, advice: str) -> No
 
 def check_seed(seed: object) -> None:
     """Refuse what is no seed."""
-    whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
-    if not whole or int(seed) < 0:  # type: ignore[call-overload]  # it has an index
-        raise PisteError(f"seed: expected a whole number of at least 0, got {seed!r}.")
+    check_count("seed", seed, least=0)

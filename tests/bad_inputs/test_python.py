@@ -102,6 +102,14 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "samples": (GOOD, {"samples": True}, "samples: expected"),
     "fraction of samples": (GOOD, {"samples": 2.5}, "samples: expected"),
     "seed": (GOOD, {"seed": "x"}, "seed: expected"),
+    "an array of seeds": (GOOD, {"seed": np.array([1, 2])}, "seed: expected"),
+    "an array as a seed": (GOOD, {"seed": np.array(1)}, "seed: expected"),
+    "an array for long": (GOOD, {"long": np.array(["error", "truncate"])}, "long: expected"),
+    "an array for removal": (GOOD, {"removal": np.array(["delete"])}, "removal: expected"),
+    "an array of fractions": (GOOD, {"phrases": np.array([[0.5, 4.5]])}, "phrases: expected"),
+    "no phrases": (GOOD, {"phrases": np.array([])}, "phrases: expected"),
+    "a set of phrases": (GOOD, {"phrases": {"a"}}, "phrases: expected"),
+    "progress": (GOOD, {"progress": np.array([1, 2])}, "progress: expected"),
     "method": (GOOD, {"method": 5}, "method: expected"),
     "option": (GOOD, {"colour": "red"}, "no option 'colour'"),
     "an answer": (GOOD, {"answer": "Yes"}, "language model"),
@@ -154,12 +162,10 @@ def test_functions(function: Callable[[list[str]], Any], words: str) -> None:
 def test_a_function_that_hangs_is_stopped_by_ctrl_c() -> None:
     def hang(texts: list[str]) -> Any:
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        time.sleep(60)
+        time.sleep(600)
 
-    begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         asked(hang)
-    assert time.monotonic() - begun < 30
 
 
 IMAGES: dict[str, tuple[Any, str]] = {

@@ -14,7 +14,7 @@ from piste.corpus.blocks import DOCUMENT_COLUMNS, Part
 from piste.corpus.document_records import read_records
 from piste.corpus.documents import Block, Columns, Document
 from piste.corpus.part_store import KIND, Counts, PartStore
-from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, suitable_block
+from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, prompt_fields, suitable_block
 from piste.corpus.stages import Stage, stage_ends, stages
 from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
@@ -106,7 +106,8 @@ def run(
     usual questions learns from rows before what words do, and asks less (see
     :mod:`piste.corpus.stages`); ``prior="none"`` asks about every row in full.
 
-    Rows that can't be explained are kept with their reasons in ``out/errors``. The same call
+    Rows that can't be explained are kept with their reasons in ``out/errors``. A prompt with
+    several fields is filled from the columns of their names. The same call
     continues a run that was stopped, and its results are those of a run that was not; ``resume``
     is accepted as before and changes nothing. ``block`` is how many rows are explained and stored
     together; without it, few of a small corpus and 128 of a large one. With ``engine="ray"``,
@@ -133,6 +134,8 @@ def run(
         if classifier.costly and engine == "local":
             folder_of_answers = Path(plan.how.get("cache") or Path(out) / "answers")
             cached = folder_of_answers.exists()
+            if cached:
+                classifier.remember(folder_of_answers)
             plan = replace(plan, how={**plan.how, "cache": folder_of_answers})
         calls = _questions(plan, subjects) / max(len(subjects), 1)
         shown.stage("explaining")
@@ -143,7 +146,7 @@ def run(
             shown.advance(folder.counts.rows)
             missing = rows - folder.counts.rows
             if classifier.costly and left:
-                if engine == "local":
+                if engine == "local" and not cached:
                     classifier.remember(folder_of_answers)
                 shown.say(classifier.expect(subjects, calls * missing, cached=cached))
             elif left:
@@ -203,7 +206,7 @@ def _planned(
     plan = Plan(
         str(input) if isinstance(input, Path) else input,
         model,
-        before or columns or Columns(),
+        (columns or Columns()).of_prompt(prompt_fields(model, loading or {})),
         method,
         how,
         runtime,
@@ -211,8 +214,10 @@ def _planned(
         loading or {},
     )
     files = plan.files()
-    if before is None:
-        plan = replace(plan, columns=plan.columns.settled(files, DOCUMENT_COLUMNS))
+    settled = plan.columns.settled(files, DOCUMENT_COLUMNS)
+    if before is not None and before.are_in(files):
+        settled = before
+    plan = replace(plan, columns=settled)
     rows = count_rows(files, plan.columns.wanted)
     if block is None:
         plan = replace(plan, block=suitable_block(rows))

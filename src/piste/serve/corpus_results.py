@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from piste.corpus.part_store import explanation, read_manifest
 from piste.corpus.sql import connected
-from piste.errors import PisteError, need
+from piste.errors import READING_ERRORS, PisteError, need, one_line
 from piste.serve import document_query
 from piste.serve.document_query import DocumentQuery, Facts
 from piste.serve.request_limits import BusyError, MissingError
@@ -52,14 +52,14 @@ class CorpusRun:
     def _describe(self) -> str:
         try:
             manifest = read_manifest(self._folder)
-            documents, method = manifest["counts"]["documents"], manifest["settings"]["method"]
+            documents, method = int(manifest["counts"]["documents"]), manifest["settings"]["method"]
             model = redact_paths(str(manifest["classifier"]["name"]))
             state = "" if manifest["state"] == "done" else ", not finished"
-        except (KeyError, TypeError) as problem:
+        except (LookupError, TypeError, ValueError, OverflowError) as problem:
             raise PisteError(
-                f"The manifest in {str(self._folder)!r} is not whole ({problem} is missing)."
+                f"The manifest in {str(self._folder)!r} is not whole ({one_line(problem)})."
             ) from problem
-        return f"{documents:,} documents, by {method}, of {model}{state}"
+        return f"{documents:,} documents, by {wording.short(str(method), 60)}, of {model}{state}"
 
     def documents(self, wanted: DocumentQuery) -> Documents:
         """Those that fit, a page of them."""
@@ -73,9 +73,9 @@ class CorpusRun:
             if row is None:
                 raise MissingError(f"There is no document {number} in this run.")
             e = explanation(self._folder, number)
-        e = replace(e, settings=redact_paths(e.settings), classifier=redact_paths(e.classifier))
-        shown = explanation_html.view(e)
-        return view_answer(replace(shown, body=f"{_header(row)}\n{shown.body}"))
+            e = replace(e, settings=redact_paths(e.settings), classifier=redact_paths(e.classifier))
+            shown = explanation_html.view(e)
+            return view_answer(replace(shown, body=f"{_header(row)}\n{shown.body}"))
 
     def words(self) -> ViewAnswer:
         """What the words of all documents do."""
@@ -111,9 +111,10 @@ class CorpusRun:
             yield
         except (MissingError, BusyError):
             raise
-        except (OSError, ValueError, KeyError, self._duckdb.Error) as problem:
+        except (*READING_ERRORS, self._duckdb.Error) as problem:
             raise MissingError(
-                "The files of this run can't be read any more: start the server again."
+                "The files of this run can't be read, or not any more: look at them with "
+                "`piste query`, then start the server again."
             ) from problem
         finally:
             self._slots.release()

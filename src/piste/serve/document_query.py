@@ -18,6 +18,9 @@ _SHOWN = 200
 _BEFORE = 60
 _CELL = 200
 _MOST_LABELS = 200
+_LABEL = 1000
+"""Signs of a label: a query for documents has no more of them."""
+_MOST_COLUMNS = 50
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,9 @@ def facts(connection: Any) -> Facts:
     columns = [row[0] for row in query_rows(connection, "DESCRIBE documents")]
     if "about" not in columns:  # no part is there yet
         return Facts((), (), (), None, False, False, False)
-    kept = tuple(name for name in columns if name not in DOCUMENT_COLUMNS)
+    kept = tuple(name for name in columns if name not in DOCUMENT_COLUMNS and len(name) <= _CELL)[
+        :_MOST_COLUMNS
+    ]
     found = query_rows(
         connection,
         "SELECT CAST(about -> 'output' -> 'labels' AS VARCHAR[]) FROM documents LIMIT 1",
@@ -84,7 +89,8 @@ def facts(connection: Any) -> Facts:
     labels = tuple(found[0][0]) if found else ()
     predicted = query_rows(
         connection,
-        f"SELECT predicted FROM documents GROUP BY ALL ORDER BY count(*) DESC LIMIT {_MOST_LABELS}",
+        f"SELECT predicted[:{_LABEL}] AS label FROM documents GROUP BY ALL "
+        f"ORDER BY count(*) DESC LIMIT {_MOST_LABELS}",
     )
     [(sure, measured)] = query_rows(
         connection, "SELECT count(probability) > 0, count(r2) > 0 FROM documents"
@@ -175,7 +181,8 @@ def _rows(
         WITH told AS (
             SELECT *, {truth} AS place, {agrees} AS agrees, {surprise} AS surprise FROM documents
         )
-        SELECT document, id, predicted, probability, r2, units, surprise, place, agrees,
+        SELECT document, id[:{_CELL}], predicted[:{_LABEL}], probability, r2, units, surprise,
+               place, agrees,
                substr(text, {begin}, {_SHOWN}), {begin} > 1,
                length(text) >= {begin} + {_SHOWN}{kept}
         FROM told {end} LIMIT $limit OFFSET $offset
