@@ -25,7 +25,7 @@ from piste.serve.request_limits import BusyError, Limits, MissingError, NotReady
 from piste.serve.result_sources import add_results, open_results
 from piste.serve.schemas import refusals
 from piste.serve.security import SecurityMiddleware
-from piste.show.html import answer_html
+from piste.show.html import answer_html, difference_html
 
 STATUS = {MissingError: 404, NotReadyError: 409, TooLargeError: 413, BusyError: 503}
 _ALIVE, _LOOK = 15.0, 0.1
@@ -203,6 +203,12 @@ def _add_explanations(app: FastAPI, host: ModelHost) -> None:
     def view(job: str) -> schemas.ViewAnswer:
         """What the page shows of it."""
         return result_views.view_answer(result_views.comparison_view(jobs.finished(job), live=True))
+
+    @app.get("/api/explanations/{job}/beside/{other}", responses=refusals(404, 409))
+    def beside(job: str, other: str) -> schemas.ViewAnswer:
+        """What the page shows of two explanations side by side: ``other`` is the later one."""
+        before, now = (next(iter(jobs.finished(one).explanations.values())) for one in (job, other))
+        return result_views.view_answer(difference_html.view(before, now))
 
     @app.post(
         "/api/explanations/{job}/removals",

@@ -25,6 +25,7 @@ from piste.classifiers import Classifier, load
 from piste.classifiers.base import check_text
 from piste.classifiers.prompted.generating import LanguageModel
 from piste.classifiers.prompted.prompt import Prompt
+from piste.classifiers.served.classifier import ServedClassifier
 from piste.comparison import Comparison, compare_steps
 from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
@@ -38,6 +39,7 @@ from piste.serve.request_limits import Limits, MissingError, TooLargeError
 from piste.subject import PROMPT_UNITS, UNIT_KINDS, check_levels, levels_of
 from piste.target import resolve
 from piste.verification import Check, check
+from piste.zoo import examples
 
 PAPER = "slalom[form=paper]"
 
@@ -121,6 +123,8 @@ class ModelHost:
                 labels=list(one.labels),
                 units=list(_unit_choices(one)),
                 methods=methods_for(one),
+                examples=list(examples(name)),
+                is_remote=isinstance(one, ServedClassifier),
                 **_about_prompt(one),
             )
             for name, one in self.classifiers.items()

@@ -137,6 +137,10 @@ class ModelInfo(BaseModel):
     """What the prompt has places for."""
     chat: bool = False
     """Whether a text can be sent as a message of a chat."""
+    is_remote: bool = False
+    """Whether every question is a request to another server."""
+    examples: list[str] = []
+    """Texts to try it with."""
 
 
 class MethodInfo(BaseModel):
@@ -251,5 +255,25 @@ class Documents(BaseModel):
     rows: list[DocumentRow]
     predicted: Annotated[list[str], Field(description="Labels that were predicted at all.")]
     kept: list[str]
+    choices: Annotated[
+        dict[str, list[str]], Field(description="All cells of kept columns that have few.")
+    ]
+    measured: Annotated[bool, Field(description="Whether any explanation has an R².")]
+    noted: Annotated[bool, Field(description="Whether any document has a note.")]
     truth: Annotated[str | None, Field(description="Which of these has the data's labels.")]
     surprise: Annotated[str, Field(description="What surprise means in this run.")]
+
+
+class Neighbours(BaseModel):
+    """What stands around a document among those that fit what is searched for."""
+
+    before: int | None
+    after: int | None
+    place: Annotated[int | None, Field(description="From 1; null if it does not fit.")]
+    total: int
+
+
+class DocumentView(ViewAnswer):
+    """One document for the page."""
+
+    neighbours: Neighbours

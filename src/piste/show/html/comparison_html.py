@@ -115,7 +115,8 @@ def _verdicts(sides: SideBySide) -> str:
     return f"""<section>
 <h2>How faithful each method is here</h2>
 <p class="piste-faint">R² is every method's own, as it says alone. The rest is measured on random
-removals, the same for all. <b>Bold</b> is best on this one {wording.what(sides.first)}; click a heading to sort.</p>
+removals, the same for all. <b>Bold</b> is best on this one
+{wording.what(sides.first)}; click a heading to sort.</p>
 <div class="piste-scroll piste-tall" tabindex="0"><table><thead><tr>{heads}</tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
 </section>"""
@@ -198,6 +199,7 @@ def _data(sides: SideBySide) -> dict[str, Any]:
     return {
         "names": [kind.title for kind in sides.kinds],
         "parts": "parts" if wording.of_image(sides.first) else "words",
+        "label": sides.first.output.label,
         "columns": [
             {
                 "name": e.method,

@@ -21,6 +21,7 @@ from piste.show.html import (
 )
 from piste.show.score_terms import Column, columns, part_sums, strongest
 from piste.show.summary import Summary
+from piste.types import Floats
 from piste.verification import Check
 
 
@@ -232,6 +233,7 @@ def _data(e: Explanation, kinds: list[wording.Kind], found: list[Column]) -> dic
         "names": [kind.title for kind in kinds],
         "parts": "parts" if wording.of_image(e) else "words",
         "more": e.more_samples,
+        "label": e.output.label,
         "columns": [
             {
                 "name": column.name,
@@ -252,10 +254,18 @@ def _data(e: Explanation, kinds: list[wording.Kind], found: list[Column]) -> dic
     }
 
 
-def text(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> str:
-    """Every unit a span with its kind, its colour and, for readers without script, its tip."""
+def text(
+    e: Explanation,
+    kinds: Sequence[wording.Kind],
+    tips: Sequence[str],
+    strengths: Floats | None = None,
+) -> str:
+    """Every unit a span with its kind, its colour and, for readers without script, its tip.
+
+    ``strengths`` colours the units by another scale than the explanation's own.
+    """
     kind_of = {unit: index for index, kind in enumerate(kinds) for unit in kind.units}
-    strengths = colours.strengths(e.score())
+    strengths = colours.strengths(e.score()) if strengths is None else strengths
     shown = []
     for block in wording.blocks(e):
         parts = []
