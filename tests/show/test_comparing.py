@@ -194,7 +194,10 @@ def test_words_with_several_scores_are_numbered():
 @pytest.mark.parametrize(
     ("verdicts", "words"),
     [
-        (judged(), "slalom is the most faithful here: best at predicting removals (error 0.020) and"),
+        (
+            judged(),
+            "slalom is the most faithful here: best at predicting removals (error 0.020) and",
+        ),
         ({}, "Faithfulness was not measured"),
         ({name: {"r2_all": np.nan, "aopc": np.nan} for name in FIVE}, "was not measured"),
         ({"lime": {"aopc": 0.5}, "slalom": {"aopc": 0.4}}, "Here lime is best at finding what"),

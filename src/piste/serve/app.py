@@ -25,6 +25,7 @@ from piste.serve.request_limits import BusyError, Limits, MissingError, NotReady
 from piste.serve.result_sources import add_results, open_results
 from piste.serve.schemas import refusals
 from piste.serve.security import SecurityMiddleware
+from piste.show import wording
 from piste.show.html import answer_html, difference_html
 
 STATUS = {MissingError: 404, NotReadyError: 409, TooLargeError: 413, BusyError: 503}
@@ -232,8 +233,8 @@ def _add_explanations(app: FastAPI, host: ModelHost) -> None:
     )
     def explain_span(job: str, request: schemas.SpanRequest) -> schemas.SpanAnswer:
         """The explanation of a span of a language model's answer; the model is not asked again."""
-        e = host.explain_span(job, request.start, request.end)
-        return schemas.SpanAnswer(**answer_html.span_data(e))
+        whole, e = host.explain_span(job, request.start, request.end)
+        return schemas.SpanAnswer(**answer_html.span_data(e, wording.kinds(whole)))
 
     @app.get(
         "/api/explanations/{job}/export/{kind}",

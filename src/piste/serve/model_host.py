@@ -157,11 +157,11 @@ class ModelHost:
                 asked.result = replace(comparison, checks=(*known, one))
         return one
 
-    def explain_span(self, job: str, start: int, end: int) -> Explanation:
-        """The explanation of a span of an answer, from what was asked already: no model runs."""
+    def explain_span(self, job: str, start: int, end: int) -> tuple[Explanation, Explanation]:
+        """The explanation of an answer, and that of a span of it: no model runs."""
         e = next(iter(self.jobs.finished(job).explanations.values()))
         with self._spans.foreground():
-            return e.of((start, end))
+            return e, e.of((start, end))
 
     def _check(self, request: schemas.ExplanationRequest, classifier: Classifier) -> None:
         limits, known = self.limits, methods_for(classifier)

@@ -198,7 +198,7 @@ class ViewAnswer(BaseModel):
 
 
 class SpanAnswer(BaseModel):
-    """The explanation of a span of an answer: the score that ranks, of every unit."""
+    """The explanation of a span of an answer: scores of every unit, and of every kind of units."""
 
     said: str
     value: float
@@ -212,6 +212,16 @@ class SpanAnswer(BaseModel):
     places: int
     sides: list[str]
     """What positive and negative scores mean."""
+    columns: list[dict[str, Any]]
+    """All scores of every kind of unit, with their errors."""
+    plane: tuple[str, str] | None
+    """Which of them make the plane."""
+    order: list[int]
+    """Kinds that have a name there."""
+    heading: str
+    note: str
+    sum_heading: str
+    sum_note: str
 
 
 ResultKind: TypeAlias = Literal[
