@@ -56,7 +56,7 @@ def test_removed_words_stand_beside_what_was_predicted(opened, two):
     expect(told).to_contain_text("Only words were removed. The first explanation predicted")
     expect(told).to_contain_text("off by")
     shared = opened(page.url)
-    expect(shared.locator(".piste-told")).to_have_text(told.inner_text())
+    expect(shared.locator(".piste-told")).to_have_text(told.text_content())
     shared.get_by_role("button", name="Stop comparing").click()
     expect(shared.locator(".piste-difference")).to_be_hidden()
     assert "before=" not in shared.url
