@@ -41,6 +41,8 @@ def commands(folder: str) -> dict[str, tuple[str, ...]]:
         "piste --help": (*piste, "--help"),
         "piste models": (*piste, "models"),
         "piste methods": (*piste, "methods"),
+        "piste metrics": (*piste, "metrics"),
+        "piste concepts --list": (*piste, "concepts", "--list"),
         "piste query --list": (*piste, "query", "--list"),
         "piste query FOLDER labels": (*piste, "query", folder, "labels"),
         "piste words FOLDER": (*piste, "words", folder, "--least", "1"),

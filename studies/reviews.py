@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from piste.concepts.examples import sentences
+from piste.concepts import sentences
 from piste.data.rationales import Marks
 from piste.errors import PisteError, need
 from piste.evaluation import Example

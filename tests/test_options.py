@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import piste
-from piste.cli import common
+from piste.cli import options
 from piste.errors import PisteError
 from piste.options import DEFAULTS, HELP, Options, separated
 from piste.serve.schemas import ExplanationRequest
@@ -26,7 +26,7 @@ def test_explain_has_them_with_these_defaults() -> None:
 
 @pytest.mark.parametrize("name", sorted(DEFAULTS))
 def test_the_command_line_says_the_same(name: str) -> None:
-    declared: Any = getattr(common, name.capitalize())
+    declared: Any = getattr(options, name.capitalize())
     assert get_args(declared)[1].help == HELP[name]
 
 

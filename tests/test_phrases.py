@@ -57,7 +57,18 @@ def words(e: piste.Explanation) -> list[str]:
     return [unit.text for unit in e.units]
 
 
-@pytest.mark.parametrize("phrases", [["not bad"], "Not  bad", [(13, 20)], [(14, 18)]])
+@pytest.mark.parametrize(
+    "phrases",
+    [
+        ["not bad"],
+        "Not  bad",
+        [(13, 20)],
+        [(14, 18)],
+        np.array(["not bad"]),
+        np.array([[13, 20]]),
+        [np.array([13, 20])],
+    ],
+)
 def test_a_phrase_is_one_unit(phrases: Any) -> None:
     classifier, _ = counted(turning)
     e = piste.explain(classifier, TEXT, phrases=phrases, samples=100)

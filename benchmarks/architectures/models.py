@@ -379,8 +379,6 @@ OTHERS: dict[str, tuple[str, Config]] = {
     "BERT, masked words": ("BertForMaskedLM", ENCODER),
     "BERT, multiple choice": ("BertForMultipleChoice", ENCODER),
     "BERT, next sentence": ("BertForNextSentencePrediction", ENCODER),
-    "BERT, question answering": ("BertForQuestionAnswering", ENCODER),
-    "BERT, token classification": ("BertForTokenClassification", ENCODER),
     "BART, writing": ("BartForConditionalGeneration", SEQ2SEQ),
     "T5, writing": ("T5ForConditionalGeneration", T5),
 }

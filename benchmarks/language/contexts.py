@@ -15,15 +15,20 @@ in ROWS is not measured again, so a run that was stopped goes on; two may share 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import piste
+from piste.engine import Engine
 from piste.explanation import r_squared
+from piste.types import Floats
 
 NAMES = (
     "Mira Holm", "Tobias Renn", "Ada Quist", "Ivo Sand", "Lena Park", "Omar Fell", "Petra Voss",
@@ -80,8 +85,10 @@ def problem(number: int) -> tuple[list[str], str, str, int]:
     return notes, question.format(name=names[0]), told[0], notes.index(planted)
 
 
-def measured(model: Any, number: int, held_out: int) -> list[dict[str, Any]]:
-    """One row for each method on one context."""
+def measured(
+    model: Any, number: int, held_out: int, cache: piste.AnswerCache
+) -> list[dict[str, Any]]:
+    """One row for each method on one context; all 255 removals are asked once, for all methods."""
     notes, question, value, place = problem(number)
     values = {"notes": notes, "question": question}
     classifier, prompt = model.answering(values, longest=16)
@@ -92,15 +99,23 @@ def measured(model: Any, number: int, held_out: int) -> list[dict[str, Any]]:
     keep = np.random.default_rng(number).random((held_out, len(subject))) < 0.5
     keep = keep[keep.any(axis=1)]
     target = classifier.known.target()
-    truth = target(subject.ask([np.flatnonzero(row) for row in keep]))
-    whole = float(target(subject.ask([subject.whole]))[0])
+    engine = Engine(classifier, cache=cache)
+
+    def asked(questions: Sequence[Any]) -> Floats:
+        return np.asarray(target(engine.ask([(subject, questions)])[0]))
+
+    subsets = itertools.product((False, True), repeat=len(subject))
+    asked([np.flatnonzero(row) for row in subsets if any(row)])
+    truth = asked([np.flatnonzero(row) for row in keep])
+    whole = float(asked([subject.whole])[0])
     rows = []
     for name, (method, options) in METHODS.items():
         e = piste.explain(
-            classifier, prompt, method=method, units="parts", progress=False, **options
-        )
+            classifier, prompt, method=method, units="parts", progress=False, cache=cache,
+            **options,
+        )  # fmt: skip
         order = np.argsort(-e.score())
-        drops = whole - target(subject.ask([np.sort(order[k:]) for k in (1, 3)]))
+        drops = whole - asked([np.sort(order[k:]) for k in (1, 3)])
         rows.append(
             {
                 "number": number,
@@ -155,7 +170,8 @@ def main() -> None:
         if number in {row["number"] for row in rows}:
             continue
         model = model or piste.load(given.model, prompt=PROMPT, pinned=["question"])
-        new = measured(model, number, given.held_out)
+        with tempfile.TemporaryDirectory() as folder, piste.AnswerCache(folder) as cache:
+            new = measured(model, number, given.held_out, cache)
         rows += new
         if given.rows is not None:
             with given.rows.open("a", encoding="utf-8") as file:

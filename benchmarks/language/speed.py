@@ -7,16 +7,21 @@ the answer to a question behind notes. The questions are fixed random removals. 
 by its own forward function, token by token with its cache, and by whole sequences; ContextCite's
 way is one pass over the whole prompt and answer for each question, batch of one, as its code does
 by default. ``changing part`` is the limit: bare passes over what differs between the questions,
-behind a cache of what does not, in batches of equal length.
+behind a cache of what does not, in batches of equal length. Seconds are of the processor, so that
+they mean something on a busy machine: set OMP_NUM_THREADS=1. Tokens are those that went through the
+model; ``each beginning once`` is how few they could be, were nothing computed twice.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -56,11 +61,37 @@ def questions(subject: Any, count: int, seed: int = 0) -> list[Any]:
     return [np.flatnonzero(row) for row in keep]
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds and what came of it."""
-    begun = time.perf_counter()
-    result = work()
-    return time.perf_counter() - begun, result
+@dataclass(frozen=True)
+class Spent:
+    """What a way of asking took: seconds of the processor, and tokens through the model."""
+
+    seconds: float
+    tokens: int
+
+    def times(self, scale: float) -> Spent:
+        """So many times as much."""
+        return Spent(self.seconds * scale, round(self.tokens * scale))
+
+
+def spent(work: Callable[[], Any]) -> Spent:
+    """What some work takes."""
+    tokens = 0
+    embed = torch.nn.Embedding.forward
+
+    def counted(self: torch.nn.Embedding, ids: torch.Tensor) -> torch.Tensor:
+        nonlocal tokens
+        tokens += ids.numel()
+        return embed(self, ids)
+
+    begun = time.process_time()
+    with patch.object(torch.nn.Embedding, "forward", counted):
+        work()
+    return Spent(time.process_time() - begun, tokens)
+
+
+def fewest_tokens(rows: list[list[int]]) -> int:
+    """Tokens of all distinct beginnings: what has to be computed if nothing is computed twice."""
+    return len({tuple(row[: k + 1]) for row in rows for k in range(len(row))})
 
 
 def rows_of(subject: Any, asked: list[Any]) -> list[list[int]]:
@@ -122,8 +153,8 @@ def captum_way(
 
 def measure(
     name: str, classifier: Any, subject: Any, answers: list[str], count: int
-) -> list[tuple[str, str, float]]:
-    """Seconds of each way for one task."""
+) -> list[tuple[str, str, Spent]]:
+    """What each way takes for one task."""
     model, tokenizer = classifier.language_model, classifier.tokenizer
     asked = questions(subject, count)
     ask_piste(classifier, subject, asked[:4])  # calibrates
@@ -133,20 +164,21 @@ def measure(
     found = []
     for _ in range(2):  # the second time counts: memory is warm
         found = [
-            ("Piste", timed(lambda: ask_piste(classifier, subject, asked))[0]),
-            ("changing part", timed(lambda: changing_part(model, rows))[0]),
+            ("Piste", spent(lambda: ask_piste(classifier, subject, asked))),
+            ("changing part", spent(lambda: changing_part(model, rows))),
         ]
-    found.append(("as ContextCite asks", timed(lambda: one_by_one(model, rows))[0]))
+    found.append(("as ContextCite asks", spent(lambda: one_by_one(model, rows))))
     for label, by_tokens in (("captum, token by token", True), ("captum, by sequence", False)):
-        seconds = 0.0
-        for answer in answers:
-            begun = time.perf_counter()
-            captum_way(model, tokenizer, subject, few, answer, by_tokens)
-            seconds += (time.perf_counter() - begun) * scale
-        found.append((label, seconds))
-    for label, seconds in found:
-        print(f"{name}: {label} {seconds:.1f} s", flush=True)
-    return [(name, label, seconds) for label, seconds in found]
+
+        def ask_captum(by_tokens: bool = by_tokens) -> None:
+            for answer in answers:
+                captum_way(model, tokenizer, subject, few, answer, by_tokens)
+
+        found.append((label, spent(ask_captum).times(scale)))
+    found.append(("each beginning once", Spent(math.nan, fewest_tokens(rows))))
+    for label, one in found:
+        print(f"{name}: {label} {one.seconds:.1f} s, {one.tokens} tokens", flush=True)
+    return [(name, label, one) for label, one in found]
 
 
 def main() -> None:
@@ -170,15 +202,15 @@ def main() -> None:
         "answer behind notes", classifier, classifier.subject(prompt, units="parts"),
         [f" {answer}"], given.count,
     )  # fmt: skip
-    lines = ["| task | way | seconds | times Piste |", "|---|---|---|---|"]
+    lines = ["| task | way | tokens | seconds | times Piste |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(row[0] for row in rows):
-        own = next(seconds for task, way, seconds in rows if task == name and way == "Piste")
+        own = next(one.seconds for task, way, one in rows if task == name and way == "Piste")
         lines += [
-            f"| {task} | {way} | {seconds:.1f} | {seconds / own:.2f} |"
-            for task, way, seconds in rows
+            f"| {task} | {way} | {one.tokens:,} | {one.seconds:.1f} | {one.seconds / own:.2f} |"
+            for task, way, one in rows
             if task == name
         ]
-    text = f"{given.count} questions each.\n\n" + "\n".join(lines) + "\n"
+    text = f"{given.count} questions each.\n\n" + "\n".join(lines).replace("nan", "–") + "\n"
     print(text)
     if given.out is not None:
         given.out.write_text(text, encoding="utf-8")

@@ -13,6 +13,7 @@ import numpy as np
 
 from piste.classifiers import Classifier, load
 from piste.classifiers.prompted.generating import LanguageModel
+from piste.classifiers.text.word_models import WordModel
 from piste.data import files, storage
 from piste.engine import CacheOption, Progress, ProgressOption
 from piste.errors import PisteError, ServiceError, shorten
@@ -153,6 +154,8 @@ def compare(
         loaded, input = loaded.answering(input, answer, against)
     elif answer is not None or against is not None:
         raise PisteError("answer and against are for a language model without labels.")
+    if isinstance(loaded, WordModel) and loaded.place is None:
+        loaded, shared["target"] = loaded.at(input, shared.get("target"))
     return compare_steps(
         loaded,
         input,

@@ -48,6 +48,19 @@ def install_command(extra: str) -> str:
     return " ".join(["pip install", *(f'"{name}"' for name in names)])
 
 
+READING_ERRORS = (
+    OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError,
+    AssertionError, MemoryError,
+)  # fmt: skip
+"""What reading a file may raise that was made by others: it may hold anything."""
+
+
+def one_line(problem: BaseException, limit: int = 200) -> str:
+    """What an error of another library says, on one line, never endless."""
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def shorten(thing: object, limit: int = 60) -> str:
     """A value as it may stand in an error sentence: on one line, never endless."""
     text = " ".join(repr(thing).split())

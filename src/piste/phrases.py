@@ -38,12 +38,18 @@ def read_phrases(given: Phrases) -> Literal["auto"] | tuple[Phrase, ...] | None:
     """
     if given is None:
         return None
-    items: Any = [given] if isinstance(given, str) else given
+    items: Any = _listed(given)
+    items = [items] if isinstance(items, str) else items
     if not isinstance(items, Sequence) or not items:
         raise PisteError(f"{_EXPECTED}, got {shorten(given)}.")
-    if list(items) == ["auto"]:
+    if len(items) == 1 and isinstance(items[0], str) and items[0] == "auto":
         return "auto"
-    return tuple(_read(item, given) for item in items)
+    return tuple(_read(_listed(item), given) for item in items)
+
+
+def _listed(given: Any) -> Any:
+    """An array as lists."""
+    return given.tolist() if hasattr(given, "tolist") else given
 
 
 def _read(item: Any, given: Phrases) -> Phrase:

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, overload
 
 from piste.classifiers import load
 from piste.classifiers.prompted.generating import LanguageModel
+from piste.classifiers.text.word_models import WordModel
 from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError
 from piste.explanation import Explanation
@@ -137,6 +138,8 @@ def explain(
                 "answer and against are for a language model without labels: choose a class by "
                 "target, or load a language model."
             )
+        if isinstance(loaded, WordModel) and loaded.place is None:
+            loaded, target = loaded.at(input, target)
         if samples is not None:
             options["samples"] = samples
         check_seed(seed)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from piste.errors import PisteError, need, shorten
+from piste.errors import READING_ERRORS, PisteError, need, one_line, shorten
 from piste.registry import Registry
 from piste.validation import check_size
 
@@ -28,7 +28,7 @@ READERS: Registry[Callable[[Path], Any]] = Registry(
     },
 )
 _FIELD = "piste"
-MOST_BYTES = 1_000_000_000
+MOST_BYTES = 300_000_000
 """Of a stored result that is no folder."""
 _WHAT = "it is no result, or one of very many inputs that a corpus run should hold"
 _RUN_FILES = ("run.json", "manifest.json")
@@ -85,8 +85,10 @@ def _json(file: Path) -> Any:
         raise PisteError(f"{str(file)!r} is not UTF-8 text.") from problem
     except OSError as problem:
         raise PisteError(f"{str(file)!r} could not be read: {problem.strerror}.") from problem
-    except (ValueError, RecursionError) as problem:
-        raise PisteError(f"{str(file)!r} is not JSON ({problem}).") from problem
+    except PisteError:
+        raise
+    except READING_ERRORS as problem:
+        raise PisteError(f"{str(file)!r} is not JSON ({one_line(problem)}).") from problem
 
 
 def _named(file: Path, content: Any) -> str:
@@ -104,6 +106,6 @@ def _parquet_kind(file: Path) -> str:
     try:
         metadata = parquet.read_schema(file).metadata or {}
         own = json.loads(metadata.get(b"piste", b"{}"))
-    except (OSError, ValueError) as problem:
-        raise PisteError(f"{str(file)!r} could not be read: {problem}.") from problem
+    except READING_ERRORS as problem:
+        raise PisteError(f"{str(file)!r} could not be read: {one_line(problem)}.") from problem
     return "vocabulary" if "piste_vocabulary" in own else "explanation"

@@ -145,7 +145,8 @@ def _text_in_source(home: str, attribute: str) -> str | None:
     if name not in classes:
         return None
     for node in classes[name].body:
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == attribute:
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and attribute in map(ast.unparse, targets):
             return ast.literal_eval(node.value) if isinstance(node.value, ast.Constant) else None
     for base in map(ast.unparse, classes[name].bases):
         above = f"{module}:{base}" if base in classes else origins.get(base, "")

@@ -18,6 +18,7 @@ from PIL import Image
 from piste.errors import PisteError, shorten
 from piste.image import ImageInput
 from piste.types import Floats, Ints
+from piste.validation import choose
 
 if TYPE_CHECKING:
     from piste.classifier import Classifier
@@ -236,8 +237,7 @@ def check_choices(
     """Refuse unknown names of what a text is cut into, and how; ``kinds`` are the known ones."""
     check_levels(levels_of(units), kinds)
     for name, choice, known in (("long", long, LONG_CHOICES), ("removal", removal, REMOVALS)):
-        if choice not in known:
-            raise PisteError(f"{name}: expected one of {', '.join(known)}, got {choice!r}.")
+        choose(name, choice, known)
 
 
 _EXPECTED = (

@@ -112,6 +112,15 @@ CORPUS = {
     "no vocabulary": ("good.csv --vocabulary nowhere.parquet", "There is no vocabulary"),
     "another vocabulary": ("good.csv --vocabulary numbers.parquet", "no vocabulary of Piste's"),
     "refine alone": ("good.csv --refine 3", "--refine improves"),
+    "phrases": ("good.csv --option 'phrases=[[0.5, 1]]'", "phrases: expected"),
+    "phrases of sentences": (
+        "good.csv --units sentences --option phrases=auto",
+        "phrases join words",
+    ),
+    "phrases of a method": (
+        "good.csv --method occlusion --option phrases=auto",
+        "needs a method that finds pairs",
+    ),
     "a block": ("good.csv --block 0", "block: expected"),
     "workers": ("good.csv --workers 0", "--workers: expected"),
     "an engine": ("good.csv --engine steam", "--engine: expected local or ray"),

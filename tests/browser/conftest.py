@@ -41,7 +41,7 @@ def address() -> Iterator[str]:
     server, found = start("-m", "piste:reviews", "-m", "piste:fashion")
     yield found
     server.send_signal(signal.SIGINT)
-    assert server.wait(20) in (0, 130)
+    assert server.wait(300) in (0, 130)
     assert server.stderr is not None
     assert "Traceback" not in server.stderr.read()
 

@@ -32,7 +32,7 @@ def answering(folder: Path) -> Iterator[str]:
     server, found = start("-m", str(folder), "--prompt", PROMPT)
     yield found
     server.send_signal(signal.SIGINT)
-    assert server.wait(20) in (0, 130)
+    assert server.wait(300) in (0, 130)
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def results(tmp_path_factory):
     server, address = start("-m", "piste:reviews", *options)
     yield address
     server.send_signal(signal.SIGINT)
-    server.wait(20)
+    server.wait(300)
 
 
 def test_a_run_is_searched_sorted_and_opened(opened, results):

@@ -31,7 +31,7 @@ def swallowed(*_: Any, **__: Any) -> Any:
     "stage",
     [
         "piste.cli.application",
-        "piste.cli.common.start",
+        "piste.cli.command.start",
         "piste.classifiers.load",
         "piste.engine.engine.Engine.ask",
         "piste.methods.slalom.SlalomMethod.plan",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from piste import corpus
+from piste.evaluation.metrics import METRICS
 from piste.methods import METHODS
 from piste.registry import Registry
 from tests.corpus.corpora import write
@@ -51,6 +52,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "models",
         "methods",
         "methods --json",
+        "metrics",
+        "metrics --json",
+        "concepts --list",
+        "concepts --list --json",
         "query --list",
     ],
 )
@@ -75,8 +80,9 @@ def test_the_package_imports_nothing_before_it_is_used() -> None:
 
 
 def test_what_is_read_from_sources_is_what_the_classes_say() -> None:
-    unloaded = Registry[object]("method", "no.such.group", METHODS._own)
-    for name in METHODS._own:
-        for attribute in ("about", "needs"):
-            assert unloaded.text(name, attribute) == getattr(METHODS[name], attribute)
-    assert not unloaded._loaded, "nothing had to be imported"
+    for known in (METHODS, METRICS):
+        unloaded = Registry[object](known.kind, "no.such.group", known._own)
+        for name in known._own:
+            for attribute in ("about", "needs"):
+                assert unloaded.text(name, attribute) == getattr(known[name], attribute)
+        assert not unloaded._loaded, "nothing had to be imported"

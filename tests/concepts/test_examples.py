@@ -10,7 +10,8 @@ import pytest
 
 from piste import PisteError
 from piste.concepts import draw, score, sentences, shipped
-from piste.concepts.examples import CONTROLS, HUES, examples_of
+from piste.concepts.examples import CONTROLS, NAMES, examples_of
+from piste.concepts.shipped_concepts import HUES
 
 
 def size() -> tuple[int, int]:
@@ -28,6 +29,7 @@ def test_shipped_sentences_are_many_and_differ() -> None:
 
 
 def test_shipped_images_are_what_they_are_called() -> None:
+    assert shipped("images") == tuple(NAMES)
     for name in shipped("images"):
         drawn = draw(name, (24, 16), count=3)
         assert [one.pixels.shape for one in drawn] == [(16, 24, 3)] * 3

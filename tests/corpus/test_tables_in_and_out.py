@@ -119,6 +119,18 @@ def test_a_run_goes_on_with_the_columns_it_began_with(tmp_path: Path) -> None:
     assert run(ROWS, out).documents == len(ROWS)
 
 
+def test_the_columns_of_an_earlier_run_are_not_asked_of_another_input(tmp_path: Path) -> None:
+    rows = [{"text": "Good.", "topic": "a"}, {"text": "Bad.", "topic": "b"}]
+    other = [{"text": "A film.", "year": 1999}]
+    how: dict[str, Any] = {"method": "occlusion", "progress": False}
+    corpus.run(rows, "piste:reviews", tmp_path / "run", **how)
+    with pytest.raises(PisteError, match="holds a run with other settings"):
+        corpus.run(other, "piste:reviews", tmp_path / "run", **how)
+    corpus.run([{"text": "", "topic": "a"}], "piste:reviews", tmp_path / "empty", **how)
+    assert corpus.run(other, "piste:reviews", tmp_path / "empty", **how).documents == 1
+    assert corpus.frame(tmp_path / "empty")["year"].tolist() == ["1999"]
+
+
 def test_results_are_frames(tmp_path: Path) -> None:
     run([*ROWS, {"text": ""}], tmp_path / "run")
     documents, units = corpus.frame(tmp_path / "run"), corpus.frame(tmp_path / "run", "units")

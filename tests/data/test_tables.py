@@ -140,7 +140,7 @@ def test_bad_rows_of_a_table_are_single_rows(tmp_path: Path) -> None:
     path.write_bytes(b'text,label\none,1\ntoo,many,cells\n\xe9t\xe9,0\n"two\nlines",1\n')
     rows = list(read_rows(table_files(path), ("text",)))
     checked = [check(number, row, Columns()) for number, row in enumerate(rows)]
-    assert [getattr(one, "text", None) for one in checked] == ["one", None, None, "two\nlines"]
+    assert [getattr(one, "input", None) for one in checked] == ["one", None, None, "two\nlines"]
     assert [one.reason for one in checked if isinstance(one, RefusedDocument)] == [
         "3 cells for 2 columns (cells that hold the separator or a line break must be in quotes)",
         "not UTF-8 in the column 'text'",
@@ -178,7 +178,7 @@ def test_blocks_are_the_same_however_often_they_are_read() -> None:
     first = list(blocks(rows, columns, 3))
     assert [len(block) for block in first] == [3, 3, 1]
     assert first[1].refused[0].number == 4
-    assert first[2].documents[0] == Document(6, "few.csv:6", "t6", None, "6", {"id": 6})
+    assert first[2].documents[0] == Document(6, "few.csv:6", "t6", "6", {"id": 6})
     assert list(blocks(rows, columns, 3)) == first
 
 

@@ -44,16 +44,16 @@ def check(count):
         assert row.tobytes() == ROWS[int(key)].tobytes(), key
     return len(found)
 
-def write_many(seed, count, seconds):
+def write_many(seed, count, times, told):
     rng = random.Random(seed)
-    end = time.monotonic() + seconds
     with AnswerCache(folder, megabytes=SIZE) as cache:
-        while time.monotonic() < end:
+        for _ in range(times):
             chosen = rng.sample(range(count), 200)
             found = cache.read("m", [str(k) for k in chosen[:50]])
             for key, row in found.items():
                 assert row.tobytes() == ROWS[int(key)].tobytes(), key
             cache.write("m", {str(k): ROWS[k] for k in chosen})
+            os.write(told, b".")
 
 def start(*arguments):
     child = os.fork()
@@ -86,7 +86,8 @@ def test_processes_share_one_cache(tmp_path: Path) -> None:
         for round in range(3):  # every round begins with a race for making the file
             for file in folder.glob("*"):
                 file.unlink()
-            children = [start(seed, 9000, 0.5) for seed in range(5)]
+            hears, tells = os.pipe()
+            children = [start(seed, 9000, 30, tells) for seed in range(5)]
             assert [os.waitpid(child, 0)[1] for child in children] == [0] * 5
             print(check(9000))
     """
@@ -104,10 +105,15 @@ def test_processes_killed_at_any_moment_leave_right_rows(tmp_path: Path, rounds:
             if round % 8 == 0:  # also while the file is being made
                 for file in folder.glob("*"):
                     file.unlink()
-            children = [start(rng.random(), 3000, 60) for _ in range(2)]
-            time.sleep(rng.uniform(0.002, 0.06))
+            hears, tells = os.pipe()
+            children = [start(rng.random(), 3000, 10_000, tells) for _ in range(2)]
+            for _ in range(rng.randrange(6)):  # writes, however long they take
+                os.read(hears, 1)
+            time.sleep(rng.uniform(0.0, 0.01))  # and then at any moment
             for child in children:
                 os.kill(child, signal.SIGKILL)
+            os.close(hears)
+            os.close(tells)
             statuses = [os.waitpid(child, 0)[1] for child in children]
             assert statuses == [signal.SIGKILL] * 2, statuses
             print(check(3000))

@@ -101,6 +101,26 @@ def test_an_explanation_is_one_bar(screen: io.StringIO, drawn: list[tuple[str, f
     assert {"slalom: asking the model", "slalom: solving", "occlusion: asking the model"} <= stages
 
 
+def test_there_is_one_bar_at_a_time(
+    screen: io.StringIO, drawn: list[tuple[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work within work that is shown, and was not told so, as a page with an answer."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with Progress(True) as shown:
+        shown.stage("writing a page")
+        with Progress() as inner:
+            inner.stage("solving")
+            assert inner._display is shown._display
+        assert progress._open == [shown._display]
+    assert not progress._open
+    assert [title for title, _ in drawn if title != "asking the model"] == [
+        "writing a page",
+        "solving",
+    ]
+    with Progress() as later:
+        assert later._display is not shown._display
+
+
 def test_a_function_hears_of_growing_shares() -> None:
     seen: list[tuple[int, int]] = []
     loud = piste.load(lambda texts: [text.count("!") for text in texts])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 import piste
 import piste.methods
 from piste.methods.conversation import Conversation
+from tests.serve.asking import wait_for
 
 REVIEW = "The start is awful, but the ending is wonderful and I heard the music."
 
@@ -33,7 +33,7 @@ def test_an_abandoned_conversation_ends_its_thread() -> None:
     thread = talk._thread
     assert thread.is_alive()
     del talk
-    thread.join(timeout=5)
+    thread.join(timeout=300)
     assert not thread.is_alive()
 
 
@@ -49,11 +49,7 @@ def test_a_failed_run_leaves_no_thread(reviews: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(type(reviews), "answer", fail)
     with pytest.raises(ZeroDivisionError):
         piste.explain(reviews, [REVIEW, REVIEW + " Good."], method="lime", samples=300)
-    for _ in range(100):
-        if threading.active_count() <= before:
-            break
-        time.sleep(0.05)
-    assert threading.active_count() <= before
+    wait_for(lambda: threading.active_count() <= before)
 
 
 def test_interleaved_conversations_draw_their_own_numbers() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-TIMEOUT = 60.0
+TIMEOUT = 300.0
 """Seconds after which a test that waits for something gives up."""
 
 

@@ -32,7 +32,10 @@ NAMES = (
 KINDS = (
     "corpus", "vocabulary", "concepts", "explanation", "comparison", "evaluation", "evaluation",
 )  # fmt: skip
-GONE = "The files of this run can't be read any more: start the server again."
+GONE = (
+    "The files of this run can't be read, or not any more: look at them with `piste query`, then "
+    "start the server again."
+)
 VIEWS = (
     "0/words",
     "0/documents/1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from piste.serve.request_limits import INTERNAL_ERROR, Limits
 from piste.serve.security import COOKIE, HEADERS, SecurityMiddleware
 
 TOKEN = "abcdefghijkl123"
-SMALL = Limits(image_bytes=300, characters=10, body_seconds=0.1, arriving=40_000)
+SMALL = Limits(image_bytes=300, characters=10, body_seconds=300, arriving=40_000)
+HURRIED = replace(SMALL, body_seconds=0.05)
 Header = tuple[str, str]
 
 
@@ -173,16 +175,17 @@ def test_a_body_that_is_larger_than_it_said_is_cut_off():
 
 
 def test_a_body_that_does_not_come_is_not_waited_for():
-    assert status(*JSON, method="POST", body=[b"some"]) == 408
+    assert status(*JSON, method="POST", body=[b"some"], limits=HURRIED) == 408
 
 
 def test_all_bodies_together_are_bounded_and_counted_down_again():
-    middleware = SecurityMiddleware(
-        repeat, Limits(body_seconds=0.05, arriving=25_000), LOOPBACK, None
-    )
+    patient = Limits(body_seconds=300, arriving=25_000)
+    middleware = SecurityMiddleware(repeat, patient, LOOPBACK, None)
     for _ in range(3):
         assert status(*JSON, method="POST", body=[b"x" * 20_000, b""], middleware=middleware) == 200
+        middleware.limits = replace(patient, body_seconds=0.05)
         assert status(*JSON, method="POST", body=[b"x" * 20_000], middleware=middleware) == 408
+        middleware.limits = patient
     assert (
         status(
             *JSON, method="POST", body=[b"x" * 20_000, b"y" * 10_000, b""], middleware=middleware

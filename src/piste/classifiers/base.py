@@ -108,17 +108,17 @@ def read_head(config: Any) -> tuple[tuple[str, ...], OutputKind]:
 
 # How the names of model classes end, what such a model does, and what to use instead.
 _OTHER_HEADS = {
-    "ForTokenClassification": (
-        "tags every token",
-        "to explain a tag, load a function of texts that returns that tag's score",
-    ),
-    "ForQuestionAnswering": (
-        "marks an answer in a text",
-        "to explain an answer, load a function of texts that returns its score",
-    ),
     "ForMultipleChoice": (
         "chooses between several texts",
         "to explain a choice, load a function of texts that returns its score",
+    ),
+    "ForDocumentQuestionAnswering": (
+        "answers questions about images of documents",
+        "load a function with inputs='pixels' that returns the answer's score",
+    ),
+    "ForTableQuestionAnswering": (
+        "answers questions about tables",
+        "load a function of texts that returns the answer's score",
     ),
     "ForConditionalGeneration": (
         "writes texts (sequence to sequence)",
@@ -137,12 +137,10 @@ _OTHER_HEADS = {
 }
 
 _OTHER_TASKS = {
-    "token-classification": "ForTokenClassification",
-    "ner": "ForTokenClassification",
-    "question-answering": "ForQuestionAnswering",
-    "document-question-answering": "ForQuestionAnswering",
-    "table-question-answering": "ForQuestionAnswering",
+    "document-question-answering": "ForDocumentQuestionAnswering",
+    "table-question-answering": "ForTableQuestionAnswering",
     "summarization": "ForConditionalGeneration",
+    "translation": "ForConditionalGeneration",
     "text2text-generation": "ForConditionalGeneration",
     "fill-mask": "ForMaskedLM",
     "object-detection": "ForObjectDetection",

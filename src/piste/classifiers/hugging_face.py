@@ -18,10 +18,18 @@ from piste.classifiers.image.classifier import ImageClassifier
 from piste.classifiers.loading import Loading
 from piste.classifiers.text.classifier import TextClassifier
 from piste.classifiers.text.tokenization import check_vocabulary
+from piste.classifiers.text.word_models import AnswerClassifier, TagClassifier, WordModel
 from piste.classifiers.text.zero_shot import HYPOTHESIS, ZeroShotClassifier
 from piste.errors import PisteError, shorten
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".h5", ".msgpack")
+
+
+_WORD_MODELS: Mapping[str, type[WordModel]] = {
+    "ForTokenClassification": TagClassifier,
+    "ForQuestionAnswering": AnswerClassifier,
+}
+"""Models that answer about words, by how the names of their classes end."""
 
 
 class NamedModel:
@@ -168,6 +176,9 @@ def _auto_class(place: str, source: str) -> tuple[Any, bool]:
     named = " ".join(classes)
     images = type(config) in transformers.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
     texts = type(config) in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
+    for ending in _WORD_MODELS:
+        if len(classes) == 1 and named.endswith(ending):
+            return getattr(transformers, f"AutoModel{ending}"), False
     if images and ("ForImageClassification" in named or not texts):
         return transformers.AutoModelForImageClassification, True
     return transformers.AutoModelForSequenceClassification, False
@@ -223,6 +234,9 @@ def _classifier(
         )
     if not images:
         check_vocabulary(reader, options["name"] or type(model).__name__)
+        for ending, words in _WORD_MODELS.items():
+            if type(model).__name__.endswith(ending):
+                return words(model, reader, **options)
         return TextClassifier(model, reader, **options)
     if options["runtime"] != "torch":
         raise PisteError(

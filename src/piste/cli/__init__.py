@@ -149,7 +149,7 @@ def _run(make: Callable[[], typer.Typer]) -> None:
     import warnings
 
     app = make()
-    from piste.cli.common import err
+    from piste.cli.command import err
     from piste.errors import PisteError
 
     warnings.showwarning = lambda message, *_, **__: err.print(f"note: {message}", style="yellow")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from piste.cli import common
+from piste.cli import command, options
 from piste.errors import PisteError
 
 _ENDINGS = (".json", ".html", ".md", ".png", ".svg", ".pdf")
@@ -33,9 +33,9 @@ class ClassOptions:
     examples: Annotated[
         int, typer.Option("--examples", "-n", help="How many examples of the class at most.")
     ] = 200
-    text_column: common.TextColumn = "text"
-    label_column: common.LabelColumn = "label"
-    split: common.Split = None
+    text_column: options.TextColumn = "text"
+    label_column: options.LabelColumn = "label"
+    split: options.Split = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ConceptOptions:
             "--concept", "-c", help="name=FILE or name=FOLDER, or the name of a shipped one."
         ),
     ] = None
-    model: common.Model = "piste:reviews"
+    model: options.Model = "piste:reviews"
     negatives: Annotated[
         str | None,
         typer.Option(help="What concepts are told from (FILE, FOLDER, shipped): else each other."),
@@ -59,7 +59,7 @@ class ConceptOptions:
     repeats: Annotated[int, typer.Option(help="Vectors fitted to every concept.")] = 50
     number: Annotated[str, typer.Option(help="What is to change: log-odds or logit.")] = "log-odds"
     correction: Annotated[str, typer.Option(help="For many tests: holm or bh.")] = "holm"
-    seed: common.Seed = 0
+    seed: options.Seed = 0
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class ReportOptions:
     listed: Annotated[
         bool, typer.Option("--list", help="List the concepts that are shipped, and stop.")
     ] = False
-    as_json: common.AsJson = False
+    as_json: options.AsJson = False
 
 
-@common.with_options
+@command.with_options
 def concepts(source: ClassOptions, tested: ConceptOptions, output: ReportOptions) -> None:
     """Measure which concepts a class reacts to, layer by layer, against random sets."""
     if output.listed:
@@ -97,7 +97,7 @@ def concepts(source: ClassOptions, tested: ConceptOptions, output: ReportOptions
             )
     how: Any = {"number": tested.number, "correction": tested.correction}
     maps = []
-    with common.working(as_json=output.as_json) as shown:
+    with command.working(as_json=output.as_json) as shown:
         from piste.classifiers import load
         from piste.concepts import score
 
@@ -121,12 +121,12 @@ def concepts(source: ClassOptions, tested: ConceptOptions, output: ReportOptions
     if output.as_json:
         typer.echo(report.to_json())
     else:
-        common.out.print(report)
+        command.out.print(report)
         for found in maps:
-            common.out.print()
-            common.out.print(found)
+            command.out.print()
+            command.out.print(found)
     for path in output.out or []:
-        common.written(path, _writer(report, maps))
+        command.written(path, _writer(report, maps))
 
 
 def _writer(report: Any, maps: list[Any]) -> Callable[[Path], None]:
@@ -160,7 +160,7 @@ def _list(as_json: bool) -> None:
         table.add_row(name, f"texts, as “{sentences(name)[0]}”")
     for name in images:
         table.add_row(name, "images, drawn at the size of yours")
-    common.out.print(table)
+    command.out.print(table)
 
 
 def _named(given: list[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from piste.cli import common
+from piste.cli import command, options
 from piste.cli.demo import list_rows
 from piste.engine.progress import duration
 from piste.errors import PisteError
@@ -33,7 +33,7 @@ class RowOptions:
         typer.Argument(help="A .csv, .tsv, .jsonl, .parquet or .arrow file, or a folder of them."),
     ]
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder results go to.")]
-    text_column: common.TextColumn = "text"
+    text_column: options.TextColumn = "text"
     pair_column: Annotated[
         str | None, typer.Option(help="The column with the second texts of pairs.")
     ] = None
@@ -50,15 +50,15 @@ class RowOptions:
 class ExplainOptions:
     """The model, the method, and how every row is asked about."""
 
-    model: common.Model = "piste:reviews"
+    model: options.Model = "piste:reviews"
     method: Annotated[str, typer.Option(help="As for piste explain.")] = "slalom"
-    target: common.Target = None
-    units: common.Units = None
-    samples: common.Samples = None
-    removal: common.Removal = "delete"
-    long: common.Long = "truncate"
-    cache: common.Cache = None
-    seed: common.Seed = 0
+    target: options.Target = None
+    units: options.Units = None
+    samples: options.Samples = None
+    removal: options.Removal = "delete"
+    long: options.Long = "truncate"
+    cache: options.Cache = None
+    seed: options.Seed = 0
     vocabulary: Annotated[
         Path | None, typer.Option(help="A file of piste vocabulary to begin with.")
     ] = None
@@ -72,8 +72,8 @@ class ExplainOptions:
     @property
     def how(self) -> dict[str, Any]:
         """Method and options as :func:`piste.corpus.run` takes them."""
-        how: dict[str, Any] = common.read_options(self.option or [])
-        samples = common.read_samples(self.samples)
+        how: dict[str, Any] = command.read_options(self.option or [])
+        samples = command.read_samples(self.samples)
         given = {"target": self.target, "units": self.units, "samples": samples}
         how |= {name: value for name, value in given.items() if value is not None}
         how |= {"removal": self.removal, "long": self.long, "seed": self.seed}
@@ -107,31 +107,31 @@ class RunOptions:
     workers: Annotated[
         int | None, typer.Option(help="Processes on Ray; default: one per core.")
     ] = None
-    runtime: common.Runtime = "torch"
-    as_json: common.AsJson = False
+    runtime: options.Runtime = "torch"
+    as_json: options.AsJson = False
 
 
-@common.with_options
+@command.with_options
 def corpus(
     rows: RowOptions,
     explained: ExplainOptions,
-    prompted: common.PromptOptions,
+    prompted: options.PromptOptions,
     run: RunOptions,
 ) -> None:
     """Explain every row of a file or a folder; the same command continues a stopped run."""
     shared: dict[str, Any] = {"block": run.block, "runtime": run.runtime, **explained.how}
-    shared["loading"] = prompted.loading()
+    shared["loading"] = command.loading(prompted)
     if run.engine not in ("local", "ray"):
         raise PisteError(f"--engine: expected local or ray, got {run.engine!r}.")
     if run.workers is not None:
         check_count("--workers", run.workers)
     from piste import corpus as library
 
-    kept = None if rows.keep is None else tuple(common.names(rows.keep) or ())
+    kept = None if rows.keep is None else tuple(command.names(rows.keep) or ())
     shared["columns"] = library.Columns(rows.text_column, rows.pair_column, rows.id_column, kept)
     start = time.perf_counter()
     try:
-        with common.working(as_json=run.as_json) as shown:
+        with command.working(as_json=run.as_json) as shown:
             if run.dry_run:
                 shown.stage("explaining some documents")
                 estimate = library.estimate(rows.input, explained.model, **shared)
@@ -167,16 +167,16 @@ def corpus(
         typer.echo(json.dumps({"folder": str(rows.out), **vars(counts)}))
         return
     spent = time.perf_counter() - start
-    common.out.print(
+    command.out.print(
         f"{counts.documents:,} documents explained, {counts.refused:,} rows refused, "
         f"{counts.calls:,} calls, {spent:,.0f} s: {rows.out}",
         highlight=False,
     )
     for number, one in enumerate(library.errors(rows.out)):
         if number == 3:
-            common.out.print(f"  … all in {rows.out / 'errors'}", highlight=False)
+            command.out.print(f"  … all in {rows.out / 'errors'}", highlight=False)
             break
-        common.out.print(f"  {one['source']}: {one['reason']}", highlight=False)
+        command.out.print(f"  {one['source']}: {one['reason']}", highlight=False)
 
 
 class _Lines:
@@ -196,7 +196,7 @@ class _Lines:
         self._told = now
         rate = (done - self._first) / (now - self._begun)
         left = (total - done) / rate
-        common.err.print(
+        command.err.print(
             f"{done:,} of {total:,} rows, {rate:.1f} rows/s, {duration(left)} left", highlight=False
         )
 
@@ -206,18 +206,18 @@ def _tell_estimate(found: Any, as_json: bool) -> None:
         typer.echo(json.dumps({**vars(found)}))
         return
     if found.seconds is None:
-        common.out.print(
+        command.out.print(
             f"{found.rows:,} rows, up to {found.calls:,.0f} questions.", highlight=False
         )
         return
-    common.out.print(
+    command.out.print(
         f"{found.rows:,} rows, about {found.calls:,.0f} calls, {duration(found.seconds)} on this "
         f"machine with one process, {found.bytes / 2**20:,.0f} MB of results "
         f"(from {found.tried} documents, explained).",
         highlight=False,
     )
     if found.refused:
-        common.out.print(f"{found.refused} of the first rows would be refused.", highlight=False)
+        command.out.print(f"{found.refused} of the first rows would be refused.", highlight=False)
 
 
 def query(
@@ -227,7 +227,7 @@ def query(
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Name the ready questions.")] = False,
     table: Annotated[Path | None, typer.Option("--csv", help="Write the answer here.")] = None,
-    as_json: common.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Ask the results of a corpus run: in SQL, or by the name of a ready question."""
     from piste.corpus.sql import READY
@@ -249,7 +249,7 @@ def query(
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerows([answer.columns, *answer.rows])
         text = buffer.getvalue()
-        common.written(table, lambda path: _write(path, text))
+        command.written(table, lambda path: _write(path, text))
         return
     show_answer(answer)
 
@@ -268,25 +268,25 @@ _NARROWEST = 8
 
 def show_answer(answer: Answer) -> None:
     """A table that fits the terminal, or, where the columns are too many, record after record."""
-    width = common.out.width
+    width = command.out.width
     wide = len(answer.columns) * (_NARROWEST + 3) > width
     rows = answer.rows[: _MOST_RECORDS if wide else _MOST_ROWS]
     if wide:
         longest = max(map(len, answer.columns))
         for number, row in enumerate(rows):
-            common.out.print("" if number == 0 else "─" * min(longest, width))
+            command.out.print("" if number == 0 else "─" * min(longest, width))
             for name, value in zip(answer.columns, row, strict=True):
                 cell = _cell(value, max(width - longest - 2, _NARROWEST))
-                common.out.print(f"{name:<{longest}}  {cell}", highlight=False, soft_wrap=True)
+                command.out.print(f"{name:<{longest}}  {cell}", highlight=False, soft_wrap=True)
     else:
         shown = Table()
         for name in answer.columns:
             shown.add_column(name, overflow="ellipsis", no_wrap=True)
         for row in rows:
             shown.add_row(*(_cell(value, width) for value in row))
-        common.out.print(shown)
+        command.out.print(shown)
     if len(rows) < len(answer.rows):
-        common.out.print(
+        command.out.print(
             f"… and {len(answer.rows) - len(rows):,} rows more: --csv FILE writes all of them, "
             "--json prints them.",
             highlight=False,

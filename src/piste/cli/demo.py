@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from piste import zoo
-from piste.cli import common
+from piste.cli import command, options
 
 DEMO_REVIEWS = (
     "A slow start, but a wonderful ending.",
@@ -25,7 +25,7 @@ DEMO_CLOTHES = "dress"
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Where pages and figures go.")] = Path("piste-demo"),
-    model: common.Model = "piste:reviews",
+    model: options.Model = "piste:reviews",
 ) -> None:
     """Explain a few reviews and an image, in the terminal, as pages and as figures."""
     from piste.data.files import make_folder
@@ -33,7 +33,7 @@ def demo(
 
     make_folder(folder)
     drawn = draw_clothes(DEMO_CLOTHES)
-    with common.working() as working:
+    with command.working() as working:
         from piste.pipeline import explain
 
         explanations = explain(model, list(DEMO_REVIEWS), progress=working)
@@ -45,8 +45,8 @@ def demo(
     shown.append((DEMO_CLOTHES, garment, ("heat",)))
     written = []
     for name, explanation, kinds in shown:
-        common.out.print(explanation)
-        common.out.print()
+        command.out.print(explanation)
+        command.out.print()
         page = folder / f"{name}.html"
         explanation.to_html(page)
         written.append(page)
@@ -54,14 +54,14 @@ def demo(
             image = folder / f"{name}-{kind}.png"
             explanation.plot(kind, image)
             written.append(image)
-    common.out.print(f"{len(written)} files are in {folder.resolve()}:", highlight=False)
+    command.out.print(f"{len(written)} files are in {folder.resolve()}:", highlight=False)
     for path in written:
-        common.out.print(f"  {path}", highlight=False)
-    common.out.print('Open a page in a browser, then try:  piste explain "your own review"')
+        command.out.print(f"  {path}", highlight=False)
+    command.out.print('Open a page in a browser, then try:  piste explain "your own review"')
 
 
 def models(
-    as_json: common.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """List the bundled models; a folder or a hub id works as well."""
     rows = [(name, zoo.describe(name)) for name in zoo.names()]
@@ -73,7 +73,7 @@ def models(
 
 
 def methods(
-    as_json: common.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """List the methods."""
     from piste.methods import METHODS
@@ -86,12 +86,15 @@ def methods(
 
 
 def metrics(
-    as_json: common.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """List the metrics of ``piste evaluate``."""
     from piste.evaluation.metrics import METRICS
 
-    rows = [(name, f"{metric.about} (needs {metric.needs})") for name, metric in METRICS.items()]
+    rows = [
+        (name, f"{METRICS.text(name, 'about')} (needs {METRICS.text(name, 'needs')})")
+        for name in METRICS
+    ]
     list_rows(rows, as_json)
 
 
@@ -103,6 +106,6 @@ def list_rows(rows: list[tuple[str, str]], as_json: bool, note: str = "") -> Non
     table = Table(show_header=False, box=None)
     for row in rows:
         table.add_row(*row)
-    common.out.print(table)
+    command.out.print(table)
     if note:
-        common.out.print(note, style="dim")
+        command.out.print(note, style="dim")

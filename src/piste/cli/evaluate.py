@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from piste.cli import common
+from piste.cli import command, options
 from piste.errors import PisteError
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class DataOptions:
         ),
     ] = None
     examples: Annotated[int, typer.Option("--examples", "-n", help="How many texts.")] = 50
-    text_column: common.TextColumn = "text"
-    label_column: common.LabelColumn = "label"
+    text_column: options.TextColumn = "text"
+    label_column: options.LabelColumn = "label"
     pair_column: Annotated[
         str | None, typer.Option(help="The column with the second texts of pairs.")
     ] = None
@@ -51,7 +51,7 @@ class DataOptions:
     words_column: Annotated[
         str | None, typer.Option(help="The words that were marked, if not split at white space.")
     ] = None
-    split: common.Split = None
+    split: options.Split = None
     min_words: Annotated[int, typer.Option(help="Only texts of at least so many words.")] = 0
     max_words: Annotated[int | None, typer.Option(help="Only texts of at most so many words.")] = (
         None
@@ -111,16 +111,16 @@ class MethodOptions:
 class ModelOptions:
     """The model, and how it is asked."""
 
-    model: common.Model = "piste:reviews"
+    model: options.Model = "piste:reviews"
     samples: Annotated[
         int | None, typer.Option(help="Questions per explanation, for every method that asks.")
     ] = None
-    units: common.Units = "words"
-    removal: common.Removal = "delete"
-    long: common.Long = "truncate"
-    seed: common.Seed = 0
-    runtime: common.Runtime = "torch"
-    cache: common.Cache = None
+    units: options.Units = "words"
+    removal: options.Removal = "delete"
+    long: options.Long = "truncate"
+    seed: options.Seed = 0
+    runtime: options.Runtime = "torch"
+    cache: options.Cache = None
 
     @property
     def how(self) -> dict[str, Any]:
@@ -136,21 +136,21 @@ class OutputOptions:
         Path | None,
         typer.Option(help="Tables, figures and a page go here; a stopped run goes on."),
     ] = None
-    as_json: common.AsJson = False
+    as_json: options.AsJson = False
 
 
-@common.with_options
+@command.with_options
 def evaluate(
     data: DataOptions,
     methods: MethodOptions,
     model: ModelOptions,
-    prompted: common.PromptOptions,
+    prompted: options.PromptOptions,
     output: OutputOptions,
 ) -> None:
     """Measure which methods explain a model faithfully, on the same texts with the same budget."""
     _check(data, methods, model)
     shared: dict[str, Any] = {
-        "metrics": common.names(methods.metrics),
+        "metrics": command.names(methods.metrics),
         "seed": model.seed,
         "folder": output.folder,
         "cache": model.cache,
@@ -158,9 +158,9 @@ def evaluate(
     }
     shared = {name: value for name, value in shared.items() if value is not None}
     shared["about"] = data.about()
-    loading = prompted.loading()
+    loading = command.loading(prompted)
     try:
-        with common.working(as_json=output.as_json) as shown:
+        with command.working(as_json=output.as_json) as shown:
             from piste.classifiers import load
 
             classifier = load(model.model, runtime=model.runtime, **loading)
@@ -225,7 +225,7 @@ def _explain_and_judge(
     assert data.data is not None
     wanted: dict[str, Any] = {"split": data.split, "words": data.bounds, "seed": model.seed}
     chosen = read_data(data.data, examples=data.examples, **wanted, **data.columns)
-    wanted_metrics = common.names(methods.metrics) or ()
+    wanted_metrics = command.names(methods.metrics) or ()
     fitted = any(metric_class(name).needs == "labels" for name in wanted_metrics)
     return run(
         classifier,
@@ -261,9 +261,9 @@ def _tell(results: Results, folder: Path | None, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(_for_programs(results), ensure_ascii=False, default=str))
     else:
-        common.out.print(results)
+        command.out.print(results)
     if folder is not None:
-        common.err.print(f"written: {len(written)} files in {folder}, begin with {written[0]}")
+        command.err.print(f"written: {len(written)} files in {folder}, begin with {written[0]}")
 
 
 def _for_programs(results: Results) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from piste.cli import common
+from piste.cli import command, options
 
 
-@common.with_options
+@command.with_options
 def serve(
     model: Annotated[
         list[str] | None,
@@ -20,7 +20,7 @@ def serve(
             help="A bundled name, a folder, a hub id or a server's URL; may be given repeatedly.",
         ),
     ] = None,
-    prompted: common.PromptOptions = common.NO_PROMPT,
+    prompted: options.PromptOptions = options.NO_PROMPT,
     results: Annotated[
         list[Path] | None,
         typer.Option(
@@ -42,7 +42,7 @@ def serve(
         typer.Option(help="Another name of this machine; may be given repeatedly."),
     ] = None,
     seconds: Annotated[float, typer.Option(help="How long one explanation may take.")] = 120.0,
-    runtime: common.Runtime = "torch",
+    runtime: options.Runtime = "torch",
 ) -> None:
     """Open a web page to type texts, drop images, remove words and compare methods."""
     from piste.errors import PisteError, need
@@ -50,14 +50,14 @@ def serve(
     need("uvicorn", "serve", "`piste serve`")
     if not 0 < seconds < float("inf"):
         raise PisteError(f"--seconds: expected a number above 0, got {seconds}.")
-    loading = prompted.loading()
+    loading = command.loading(prompted)
     if loading and not model:
         raise PisteError("--prompt and --labels are for a language model: name it with --model.")
     from piste.serve import Limits
     from piste.serve.launcher import serve as start
 
     def ready(address: str) -> None:
-        common.err.print(f"Piste is at {address}  (stop it with Ctrl + C)", highlight=False)
+        command.err.print(f"Piste is at {address}  (stop it with Ctrl + C)", highlight=False)
 
     start(
         model or ["piste:reviews", "piste:reviews-gpt", "piste:fashion"],
@@ -70,5 +70,5 @@ def serve(
         runtime=runtime,
         loading=loading,
         ready=ready,
-        prepare=common.start,
+        prepare=command.start,
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from piste.cli import common
+from piste.cli import command, options
 from piste.errors import PisteError
 from piste.validation import check_count
 
@@ -28,8 +28,8 @@ def words(
     score: Score = None,
     least: Least = 5,
     top: Top = 10,
-    page: common.Page = None,
-    as_json: common.AsJson = False,
+    page: options.Page = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Which words of a corpus speak for what, and which say much but weigh little."""
     from piste.corpus.words import disagreeing
@@ -47,7 +47,7 @@ def words(
         from piste.show.html import page_shell, words_html
 
         view = words_html.of_run(folder, by=by, score=score, least=least)
-        common.written(page, lambda path: page_shell.document(view, path))
+        command.written(page, lambda path: page_shell.document(view, path))
     if as_json:
         typer.echo(json.dumps([vars(row) for row in rows], ensure_ascii=False))
         return
@@ -79,7 +79,7 @@ def _show(title: str, rows: list[Any]) -> None:
             *("" if number is None else f"{number:+.3g}" for number in numbers),
             str(row.documents),
         )
-    common.out.print(shown)
+    command.out.print(shown)
 
 
 def diff(
@@ -88,7 +88,7 @@ def diff(
     score: Score = None,
     least: Least = 5,
     top: Top = 20,
-    as_json: common.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Which words do something else in another corpus, or to another model."""
     from piste.corpus.words import clear
@@ -113,7 +113,7 @@ def diff(
         ]
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
-    common.out.print(
+    command.out.print(
         f"{len(changes):,} words in both, {len(sure):,} of them clearly different (at most 5 % of "
         "these by chance)",
         highlight=False,
@@ -127,37 +127,37 @@ def diff(
             f"{one.difference:+.3g} ± {one.error:.2g}",
             "yes" if one in sure else "",
         )
-    common.out.print(shown)
+    command.out.print(shown)
 
 
 _SHOWN = 10
 
 
-@common.with_options
+@command.with_options
 def vocabulary(
     input: Annotated[
         Path,
         typer.Argument(help="A .csv, .tsv, .jsonl, .parquet or .arrow file, or a folder of them."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .parquet file it is written to.")],
-    model: common.Model = "piste:reviews",
-    prompted: common.PromptOptions = common.NO_PROMPT,
-    target: common.Target = None,
+    model: options.Model = "piste:reviews",
+    prompted: options.PromptOptions = options.NO_PROMPT,
+    target: options.Target = None,
     documents: Annotated[int, typer.Option(help="How many documents to ask about.")] = 2000,
     questions: Annotated[int, typer.Option(help="Questions about each of them.")] = 12,
-    units: common.Units = None,
+    units: options.Units = None,
     text_column: Annotated[str, typer.Option(help="The column with the texts.")] = "text",
-    seed: common.Seed = 0,
-    runtime: common.Runtime = "torch",
-    page: common.Page = None,
-    as_json: common.AsJson = False,
+    seed: options.Seed = 0,
+    runtime: options.Runtime = "torch",
+    page: options.Page = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Fit one surrogate to a whole corpus: an effect and a value for every word in it."""
     check_count("--documents", documents)
     check_count("--questions", questions)
     if not out.resolve().parent.is_dir():
         raise PisteError(f"The folder of {str(out)!r} is not there: make it, or name another file.")
-    with common.working(as_json=as_json) as shown:
+    with command.working(as_json=as_json) as shown:
         from piste import corpus
 
         found = corpus.vocabulary(
@@ -170,14 +170,14 @@ def vocabulary(
             columns=corpus.Columns(text_column),
             seed=seed,
             runtime=runtime,
-            loading=prompted.loading(),
+            loading=command.loading(prompted),
             progress=shown,
         )
     found.to_parquet(out)
     if page is not None:
         from piste.show.html import page_shell, words_html
 
-        common.written(
+        command.written(
             page, lambda path: page_shell.document(words_html.of_vocabulary(found), path)
         )
     rows = ranked(found)
@@ -187,7 +187,7 @@ def vocabulary(
         typer.echo(json.dumps({"file": str(out), "words": len(found), **about, **rows}))
         return
     _show_table(found, rows)
-    common.err.print(f"written: {out}", highlight=False)
+    command.err.print(f"written: {out}", highlight=False)
 
 
 def ranked(found: Any) -> dict[str, list[dict[str, Any]]]:
@@ -205,7 +205,7 @@ def ranked(found: Any) -> dict[str, list[dict[str, Any]]]:
 
 def _show_table(found: Any, rows: dict[str, list[dict[str, Any]]]) -> None:
     about, weighed = found.about, found.mixing.told
-    common.out.print(
+    command.out.print(
         f"{len(found):,} words of {about['documents']:,} documents, {about['questions']:,} "
         f"questions; R² {about['r2']:.2f} on documents it was not fitted to; mixing "
         f"{found.mixing.value:.2f}" + ("" if weighed else ": weights are not determined"),
@@ -217,7 +217,7 @@ def _show_table(found: Any, rows: dict[str, list[dict[str, Any]]]) -> None:
         for row in chosen:
             numbers = [f"{row[name]:+.2f}{_error(row[f'{name}_error'])}" for name in names]
             shown.add_row(row["word"], *numbers, str(row["documents"]))
-        common.out.print(shown)
+        command.out.print(shown)
 
 
 def _error(error: float) -> str:

@@ -9,11 +9,29 @@
 'raises'
 """
 
-from piste.concepts.examples import draw, sentences, shipped
-from piste.concepts.localization import ConceptMap, locate
-from piste.concepts.report import VERDICTS, ConceptReport, ConceptScore, read
-from piste.concepts.scoring import score
-from piste.concepts.sensitivity import ABOUT, KINDS
+from typing import TYPE_CHECKING
+
+from piste.registry import lazy_names
+
+if TYPE_CHECKING:
+    from piste.concepts.examples import draw
+    from piste.concepts.localization import ConceptMap, locate
+    from piste.concepts.report import VERDICTS, ConceptReport, ConceptScore, read
+    from piste.concepts.scoring import score
+    from piste.concepts.sensitivity import ABOUT, KINDS
+    from piste.concepts.shipped_concepts import sentences, shipped
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "piste.concepts.examples": ["draw"],
+            "piste.concepts.localization": ["ConceptMap", "locate"],
+            "piste.concepts.report": ["VERDICTS", "ConceptReport", "ConceptScore", "read"],
+            "piste.concepts.scoring": ["score"],
+            "piste.concepts.sensitivity": ["ABOUT", "KINDS"],
+            "piste.concepts.shipped_concepts": ["sentences", "shipped"],
+        },
+    )
 
 __all__ = [
     "ABOUT",

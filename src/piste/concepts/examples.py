@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib.colors import hsv_to_rgb
 
 from piste.classifier import Classifier
+from piste.concepts.shipped_concepts import CONTROL, HUES, Reads, sentences, shipped
 from piste.data.examples import read_data
 from piste.data.tables import is_table
 from piste.errors import PisteError, shorten
@@ -24,9 +24,6 @@ from piste.image import ImageInput
 from piste.subject import LongChoice, Subject
 from piste.types import Floats
 
-HUES: Mapping[str, float] = {"red": 0.0, "yellow": 0.15, "green": 0.34, "blue": 0.62}
-CONTROL = "blotched"
-"""Images of soft blotches in any colours: what a single concept is told from."""
 _COUNT = 60
 _NOISE = 0.02
 _SEEN = 5
@@ -136,7 +133,6 @@ NAMES: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = {
 }
 
 
-Reads: TypeAlias = Literal["texts", "images"]
 Source: TypeAlias = "str | Path | Sequence[Any]"
 """A shipped name, a file of texts, a folder of images, or the examples themselves."""
 
@@ -145,32 +141,6 @@ LEAST = 10
 IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
 CONTROLS: Mapping[Reads, str] = {"texts": "everyday", "images": CONTROL}
 """Shipped sets that a single concept is told from."""
-
-
-def shipped(reads: Reads) -> tuple[str, ...]:
-    """The names of the concepts that come with the package.
-
-    >>> "praise" in shipped("texts"), "striped" in shipped("images")
-    (True, True)
-    """
-    if reads == "images":
-        return tuple(NAMES)
-    files = (resources.files(__package__) / "words").iterdir()
-    return tuple(sorted(file.name.removesuffix(".txt") for file in files))
-
-
-def sentences(name: str) -> list[str]:
-    """The sentences of a shipped concept.
-
-    >>> sentences("music")[1]
-    'A piano is heard in the next room.'
-    """
-    if name not in shipped("texts"):
-        raise PisteError(
-            f"There is no text concept {name!r}: there are {', '.join(shipped('texts'))}."
-        )
-    file = resources.files(__package__) / "words" / f"{name}.txt"
-    return file.read_text(encoding="utf-8").splitlines()
 
 
 def examples_of(

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from piste.corpus.documents import Block, Document, RefusedDocument
+from piste.data.parquet_files import read_parquet
 from piste.errors import PisteError, need
+from piste.prompt_text import PromptText
 
 if TYPE_CHECKING:
     from piste.explanation import Explanation
@@ -33,7 +35,8 @@ DOCUMENT_COLUMNS = (
 )
 """What the table of documents has beside the columns that are kept."""
 _CONSTANT = ("classifier", "versions", "seconds", "input")
-"""What all documents share stands in the manifest; seconds differ from run to run."""
+"""What all documents share stands in the manifest; seconds differ from run to run; texts have
+columns of their own."""
 _KINDS = {"document": "int64", "calls": "int64", "units": "int64"}
 _NUMBERS = ("probability", "value", "r2")
 _UNIT_KINDS = {
@@ -106,16 +109,20 @@ def _document(document: Document, e: Explanation) -> dict[str, Any]:
     from piste.data import storage
 
     about = storage.describe(e)
+    text, pair = e.input if isinstance(e.input, tuple) else (e.input, None)
     for level in about.get("levels", ()):
         level["seconds"] = None
+    kept = {name: one for name, one in about.items() if name not in _CONSTANT}
+    if isinstance(e.input, PromptText):
+        kept["input"] = {name: one for name, one in about["input"].items() if name != "prompt"}
     note = "; ".join(f"{name}: {value}" for name, value in _notes(e).items())
     value = e.output.value
     return {
         "document": document.number,
         "id": document.id,
         "source": document.source,
-        "text": document.text,
-        "pair": document.pair,
+        "text": text,
+        "pair": pair,
         "predicted": e.output.label,
         "probability": e.output.probability,
         "target": e.target.name,
@@ -124,10 +131,7 @@ def _document(document: Document, e: Explanation) -> dict[str, Any]:
         "calls": e.calls,
         "units": len(e),
         "note": note or None,
-        "about": json.dumps(
-            {name: one for name, one in about.items() if name not in _CONSTANT},
-            ensure_ascii=False,
-        ),
+        "about": json.dumps(kept, ensure_ascii=False),
     }
 
 
@@ -167,24 +171,29 @@ def read_part(
     """The explanations of one part, as they were; ``only`` that of one document if it is named."""
     from piste.data import unit_tables
 
-    parquet: Any = need("pyarrow.parquet", "tables", "Reading a corpus run")
     name = part_name(number)
-    documents = parquet.read_table(folder / "documents" / name).to_pylist()
-    if not documents:
+    documents = read_parquet(folder / "documents" / name)
+    if not len(documents):
         return []
-    units = parquet.read_table(folder / "units" / name)
+    units = read_parquet(folder / "units" / name)
     found, start = [], 0
-    for row in documents:
-        begin, start = start, start + row["units"]
-        if only not in (None, row["document"]):
+    sizes = zip(documents["document"].to_pylist(), documents["units"].to_pylist(), strict=True)
+    for place, (document, size) in enumerate(sizes):
+        begin, start = start, start + size
+        if only not in (None, document):
             continue
-        own = units.slice(begin, row["units"]).to_pydict()
+        (row,) = documents.slice(place, 1).to_pylist()
+        own = units.slice(begin, size).to_pydict()
         if any(one != row["document"] for one in own["document"]):
             raise PisteError(
                 f"{str(folder)!r}: units and documents of {name} don't belong together."
             )
-        about = json.loads(row["about"]) | {
-            "input": row["text"] if row["pair"] is None else [row["text"], row["pair"]],
+        about = json.loads(row["about"])
+        given: Any = row["text"] if row["pair"] is None else [row["text"], row["pair"]]
+        if "input" in about:  # a prompt with its parts
+            given = {"prompt": given, **about["input"]}
+        about |= {
+            "input": given,
             "classifier": manifest["classifier"],
             "versions": manifest["versions"],
             "seconds": float("nan"),

@@ -13,13 +13,13 @@ from piste.classifiers import Classifier
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part
 from piste.corpus.documents import Columns
 from piste.corpus.part_store import KIND, Counts, PartStore
-from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, suitable_block
+from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, prompt_fields, suitable_block
 from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.methods.base import expected_questions
 from piste.subject import Subject
-from piste.validation import check_count
+from piste.validation import as_path, check_count
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
 Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
@@ -93,7 +93,8 @@ def run(
 
     The results are those of :func:`piste.explain` with the same options (``how``), for which
     questions of all texts in a block of rows are pooled. Rows that can't be explained are kept
-    with their reasons in ``out/errors``. The same call continues a run that was stopped, and its
+    with their reasons in ``out/errors``. A prompt with several fields is filled from the columns of
+    their names. The same call continues a run that was stopped, and its
     results are those of a run that was not; ``resume`` is accepted as before and changes nothing.
     ``block`` is how many rows are explained and stored together; without it, few of a small corpus
     and 128 of a large one. With ``engine="ray"``, ``workers`` processes work on it, on the machines
@@ -103,6 +104,9 @@ def run(
     """
     if workers is not None:
         check_count("workers", workers)
+    as_path("out", out)
+    if columns is not None and not isinstance(columns, Columns):
+        raise PisteError(f"columns: expected piste.corpus.Columns(text=…), got {shorten(columns)}.")
     if engine not in ("local", "ray"):
         raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
     with _Rows(progress) as shown:
@@ -117,6 +121,8 @@ def run(
         if classifier.costly and engine == "local":
             folder_of_answers = Path(plan.how.get("cache") or Path(out) / "answers")
             cached = folder_of_answers.exists()
+            if cached:
+                classifier.remember(folder_of_answers)
             plan = replace(plan, how={**plan.how, "cache": folder_of_answers})
         calls = _questions(plan, subjects) / max(len(subjects), 1)
         shown.stage("explaining")
@@ -127,7 +133,7 @@ def run(
             shown.advance(folder.counts.rows)
             missing = rows - folder.counts.rows
             if classifier.costly and left:
-                if engine == "local":
+                if engine == "local" and not cached:
                     classifier.remember(folder_of_answers)
                 shown.say(classifier.expect(subjects, calls * missing, cached=cached))
             elif left:
@@ -173,7 +179,7 @@ def _planned(
     plan = Plan(
         str(input) if isinstance(input, Path) else input,
         model,
-        before or columns or Columns(),
+        (columns or Columns()).of_prompt(prompt_fields(model, loading or {})),
         method,
         how,
         runtime,
@@ -181,8 +187,10 @@ def _planned(
         loading or {},
     )
     files = plan.files()
-    if before is None:
-        plan = replace(plan, columns=plan.columns.settled(files, DOCUMENT_COLUMNS))
+    settled = plan.columns.settled(files, DOCUMENT_COLUMNS)
+    if before is not None and before.are_in(files):
+        settled = before
+    plan = replace(plan, columns=settled)
     rows = count_rows(files, plan.columns.wanted)
     if block is None:
         plan = replace(plan, block=suitable_block(rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from piste.data.tables import TableFile, TableRow, need_columns
 from piste.errors import PisteError, shorten
@@ -24,12 +24,32 @@ class Columns:
     """Whose cells name the rows; None: the column ``id``, if there is one."""
     keep: tuple[str, ...] | None = None
     """Columns that are copied to the results, to filter and group by; None: the small ones."""
+    fields: tuple[str, ...] | None = None
+    """Columns that fill the fields of a prompt, instead of a text."""
 
     @property
     def wanted(self) -> tuple[str, ...]:
         """All of them, each once."""
-        named = (self.text, self.pair, self.id, *(self.keep or ()))
+        named = (*(self.fields or (self.text, self.pair)), self.id, *(self.keep or ()))
         return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def of_prompt(self, fields: Sequence[str]) -> Columns:
+        """The same for a prompt: one with several fields takes the columns of their names."""
+        if len(fields) < 2:
+            return self
+        for name, given in (("text", self.text), ("pair", self.pair)):
+            if given not in ("text", None):
+                raise PisteError(
+                    f"{name} column: expected none, because the prompt has several fields "
+                    f"({', '.join(fields)}) and takes the columns of these names, got {given!r}: "
+                    "leave it out, and rename columns or fields where they differ."
+                )
+        return replace(self, fields=tuple(fields))
+
+    def are_in(self, files: Sequence[TableFile]) -> bool:
+        """Whether the files have all of them, as far as their first rows show."""
+        there = _first_cells(files)
+        return not there or all(name in there for name in self.wanted)
 
     def settled(self, files: Sequence[TableFile], taken: Iterable[str]) -> Columns:
         """The same with the columns named that were left to choose.
@@ -43,7 +63,7 @@ class Columns:
         own = self.id if self.id is not None or _ID not in there else _ID
         keep = self.keep
         if keep is None:
-            used = {self.text, self.pair, own, *taken}
+            used = {own, *taken} if self.fields else {self.text, self.pair, own, *taken}
             small = [name for name, cells in there.items() if all(map(_is_small, cells))]
             keep = tuple([name for name in small if name not in used][:_MOST_KEPT])
         return replace(self, id=own, keep=keep)
@@ -73,21 +93,19 @@ def _is_small(cell: Any) -> bool:
     return cell is None or isinstance(cell, (bool, int, float))
 
 
+RowInput: TypeAlias = str | tuple[str, str] | dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Document:
-    """One text, or a pair of texts, of a corpus."""
+    """One input of a corpus: a text, a pair of texts, or what fills the fields of a prompt."""
 
     number: int
     """Counted over all rows of all files, bad ones too."""
     source: str
-    text: str
-    pair: str | None = None
+    input: RowInput
     id: str | None = None
     kept: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def input(self) -> str | tuple[str, str]:
-        return self.text if self.pair is None else (self.text, self.pair)
 
 
 @dataclass(frozen=True)
@@ -140,19 +158,51 @@ def check(number: int, row: TableRow, columns: Columns) -> Document | RefusedDoc
     if row.problem:
         return RefusedDocument(number, row.source, row.problem)
     try:
-        text = _text(row.cells, columns.text)
-        pair = None if columns.pair is None else _text(row.cells, columns.pair)
+        given = _input(row.cells, columns)
     except PisteError as problem:
         return RefusedDocument(number, row.source, str(problem))
     own = None if columns.id is None else row.cells.get(columns.id)
     kept = {name: row.cells.get(name) for name in columns.keep or ()}
-    return Document(number, row.source, text, pair, None if own is None else str(own), kept)
+    return Document(number, row.source, given, None if own is None else str(own), kept)
+
+
+def _input(cells: Mapping[str, Any], columns: Columns) -> RowInput:
+    """What the columns of a row say to the model."""
+    if columns.fields:
+        return {name: _value(cells, name) for name in columns.fields}
+    text = _text(cells, columns.text)
+    return text if columns.pair is None else (text, _text(cells, columns.pair))
+
+
+def _value(cells: Mapping[str, Any], column: str) -> Any:
+    """What fills a field: a text, several, or several by name, none of them empty."""
+    value = _cell(cells, column)
+    if hasattr(value, "tolist"):  # pandas has lists as arrays
+        value = value.tolist()
+    try:
+        if isinstance(value, Mapping):  # Parquet fills names that only other rows have by None
+            texts = {str(name): text for name, text in value.items() if text is not None}
+            return {name: _checked(text) for name, text in texts.items()} or _checked(None)
+        if isinstance(value, list):
+            return [_checked(text) for text in value] or _checked(None)
+        return _checked(value)
+    except PisteError as problem:
+        raise PisteError(f"{column}: {problem}") from problem
 
 
 def _text(cells: Mapping[str, Any], column: str) -> str:
-    text = cells.get(column)
+    return _checked(_cell(cells, column))
+
+
+def _cell(cells: Mapping[str, Any], column: str) -> Any:
+    if column not in cells:
+        raise PisteError(f"no {column!r}")
+    return cells[column]
+
+
+def _checked(text: Any) -> str:
     if text is None:
-        raise PisteError(f"no {column!r}" if column not in cells else "empty")
+        raise PisteError("empty")
     if isinstance(text, bytes):
         raise PisteError("bytes, not text")
     if not isinstance(text, str):

@@ -13,16 +13,18 @@ import numpy as np
 
 from piste.classifiers import Classifier, load
 from piste.classifiers.prompted.generating import LanguageModel
+from piste.classifiers.prompted.prompt import Prompt
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
 from piste.data.frames import frame_table
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
 from piste.engine.engine import fix_batch_sizer, release_memory
 from piste.engine.progress import ProgressOption
-from piste.errors import PisteError, ServiceError
+from piste.errors import PisteError, ServiceError, shorten
 from piste.explanation import Explanation
 from piste.methods import Method, make
 from piste.options import DEFAULTS, separated
+from piste.phrases import check_method, check_phrases
 from piste.pipeline import explain
 from piste.subject import Subject, levels_of
 from piste.validation import check_count, check_seed
@@ -39,6 +41,13 @@ def suitable_block(rows: int) -> int:
     It depends on the corpus alone: whoever does the work, the parts are the same.
     """
     return min(max(rows // 32, 8), BLOCK)
+
+
+def prompt_fields(model: Any, loading: Mapping[str, Any]) -> tuple[str, ...]:
+    """Fields of the prompt, that of the classifier or of the options it is loaded with."""
+    template = loading.get("prompt")
+    prompt = getattr(model, "prompt", None) if template is None else Prompt(template)
+    return prompt.fields if isinstance(prompt, Prompt) else ()
 
 
 @dataclass(frozen=True)
@@ -60,9 +69,15 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_count("block", self.block)
+        if not isinstance(self.loading, Mapping):
+            raise PisteError(
+                f"loading: expected options of piste.load by name, got {shorten(self.loading)}."
+            )
         check_kept(self.columns.keep or (), DOCUMENT_COLUMNS)
         check_seed(self.how.get("seed", 0))
-        self.made_method()  # refused here, before anything is read
+        method = self.made_method()  # refused here, before anything is read
+        check_phrases(self.how.get("phrases"), self.how.get("units"), "texts")
+        check_method(self.how.get("phrases"), method)
 
     def made_method(self) -> Method:
         """The method with its options."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,13 +59,34 @@ class Answer:
 
 
 @contextmanager
-def connected(folder: str | Path) -> Iterator[Any]:
-    """DuckDB with the tables of a run."""
+def connected(folder: str | Path, *, bounded: bool = True) -> Iterator[Any]:
+    """DuckDB with the tables of a run.
+
+    A question that takes more than an eighth of the memory uses the disk, and fails beyond that:
+    whoever made the run may mean harm, and a small file can stand for terabytes.
+    """
     duckdb: Any = need("duckdb", "query", "Asking the results of a corpus run")
     read_manifest(folder)
-    with duckdb.connect() as connection:
-        _views(connection, Path(folder))
-        yield connection
+    with tempfile.TemporaryDirectory(prefix="piste-") as place:
+        bounds = {"memory_limit": f"{_eighth_of_memory()}B", "max_temp_directory_size": "4GB"}
+        config = {"temp_directory": place} | (bounds if bounded else {})
+        try:
+            with duckdb.connect(config=config) as connection:
+                _views(connection, Path(folder))
+                yield connection
+        except duckdb.Error as problem:
+            raise PisteError(
+                f"The tables of {str(folder)!r} can't be read: {_first(problem)}"
+            ) from problem
+
+
+def _eighth_of_memory() -> int:
+    """In bytes, and at least a gigabyte."""
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # a system that does not tell
+        whole = 0
+    return max(whole // 8, 2**30)
 
 
 def query_rows(connection: Any, sql: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -76,7 +99,7 @@ def query(folder: str | Path, sql: str) -> Answer:
 
     The tables are ``documents`` (one row per document), ``units`` (one per unit) and ``errors``.
     """
-    with connected(folder) as connection:
+    with connected(folder, bounded=False) as connection:
         if sql in READY:
             sql = READY[sql][1]
         try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from piste.classifiers import Classifier
 from piste.corpus.documents import Columns, Document, check
-from piste.corpus.plan import Plan
+from piste.corpus.plan import Plan, prompt_fields
 from piste.data.tables import count_rows, read_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError
@@ -46,7 +46,9 @@ def vocabulary(
     with _Documents(progress) as shown:
         shown.stage("loading the model")
         given = str(input) if isinstance(input, Path) else input
-        plan = Plan(given, model, columns or Columns(), runtime=runtime, loading=loading or {})
+        loading = loading or {}
+        named = (columns or Columns()).of_prompt(prompt_fields(model, loading))
+        plan = Plan(given, model, named, runtime=runtime, loading=loading)
         files = plan.files()
         rows = count_rows(files, plan.columns.wanted)
         if rows == 0:

@@ -12,7 +12,7 @@ import numpy as np
 
 from piste.answer import Answer
 from piste.data.files import write_text
-from piste.errors import PisteError
+from piste.errors import READING_ERRORS, PisteError, one_line
 from piste.explanation import FORMAT, Explanation, Fidelity, Output
 from piste.image import ImageInput
 from piste.prompt_text import Part, PromptText
@@ -20,6 +20,7 @@ from piste.slalom.pairs import PairEffect
 from piste.subject import Input, Unit
 from piste.surrogates import surrogate_from
 from piste.target import Target
+from piste.validation import MOST_UNITS, check_size
 
 UNIT_COLUMNS = ("text", "start", "end", "segment", "tokens")
 """What is stored of every unit."""
@@ -186,6 +187,7 @@ def build(
             f"The file has the format {meta.get('piste')!r}, this version of Piste reads "
             f"1 to {FORMAT}: update Piste, or explain again."
         )
+    check_size("The explanation", len(units), MOST_UNITS, "units", "it is not one of Piste's")
     for name, values in (*scores.items(), *errors.items()):
         if len(values) != len(units):
             raise PisteError(
@@ -262,7 +264,7 @@ def read_text(path: str | Path, build: Callable[[str], Stored], what: str) -> St
         raise PisteError(f"{str(path)!r} is not UTF-8 text.") from problem
     except OSError as problem:
         raise PisteError(f"{str(path)!r} could not be read: {problem.strerror}.") from problem
-    except (LookupError, TypeError, ValueError, AttributeError) as problem:
+    except READING_ERRORS as problem:
         raise PisteError(
-            f"{str(path)!r} is not a stored {what}, or not a whole one ({problem})."
+            f"{str(path)!r} is not a stored {what}, or not a whole one ({one_line(problem)})."
         ) from problem

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from piste.data.files import write_bytes, write_text
+from piste.data.parquet_files import read_parquet
 from piste.data.storage import UNIT_COLUMNS, build, describe, from_json, read_text
-from piste.errors import PisteError, need
+from piste.errors import READING_ERRORS, PisteError, need, one_line
 from piste.explanation import Explanation
 from piste.subject import Unit
 
@@ -117,9 +118,8 @@ def to_parquet(e: Explanation, path: str | Path) -> None:
 
 def from_parquet(path: Path) -> Explanation:
     """The explanation that :func:`to_parquet` wrote."""
-    need("pyarrow", "tables", "A Parquet file")
-    pandas = need("pandas", "tables", "A Parquet file")
-    return from_frame(pandas.read_parquet(path))
+    need("pandas", "tables", "A Parquet file")
+    return from_frame(read_parquet(path).to_pandas())
 
 
 def read(path: str | Path) -> Explanation:
@@ -133,7 +133,7 @@ def read(path: str | Path) -> Explanation:
         return from_parquet(file)
     except PisteError as problem:
         raise PisteError(f"{str(path)!r}: {problem}") from problem
-    except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
+    except READING_ERRORS as problem:
         raise PisteError(
-            f"{str(path)!r} is not a stored explanation, or not a whole one ({problem})."
+            f"{str(path)!r} is not a stored explanation, or not a whole one ({one_line(problem)})."
         ) from problem

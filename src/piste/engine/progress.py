@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from piste.errors import PisteError, shorten
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -43,12 +45,14 @@ class _Display:
         self.heading = ""
 
     def open(self) -> None:
+        _open.append(self)
         if self._wait:
             self._timer.start()
         else:
             self._begin()
 
     def close(self) -> None:
+        _open.remove(self)
         with self._lock:
             self._closed = True
             self._timer.cancel()
@@ -94,10 +98,15 @@ class _Display:
             )
 
 
+_open: list[_Display] = []
+"""The bars that are on the screen, or will be if the work takes long."""
+
+
 class Progress:
     """Counts what is done against what is planned, and shows it if it takes long.
 
-    One that is made of another goes on with the other's bar.
+    One that is made of another goes on with the other's bar, and so does one that is made without
+    an option while there is a bar.
     """
 
     title = "asking the model"
@@ -105,12 +114,19 @@ class Progress:
     """What is counted, where its rate is worth showing."""
 
     def __init__(self, option: ProgressOption = None) -> None:
+        if option is not None and not isinstance(option, (bool, Progress)) and not callable(option):
+            raise PisteError(
+                "progress: expected True, False, None or a function of the questions answered and "
+                f"expected, got {shorten(option)}."
+            )
         self._call = option if callable(option) else None
         self._silent = option is False or bool(getattr(option, "silent", False))
         self._owner = not isinstance(option, Progress)
         self._display: _Display | None = None
         if isinstance(option, Progress):
             self._display, self._silent = option._display, option._silent
+        elif option is None and _open:  # a terminal has room for one
+            self._display, self._owner = _open[-1], False
         elif option is True or (option is None and sys.stderr.isatty()):
             self._display = _Display(0.0 if option is True else PATIENCE)
         self._drawn = 0.0

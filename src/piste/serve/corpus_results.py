@@ -16,7 +16,7 @@ from typing import IO, Any, Literal, TypeVar
 
 from piste.corpus.part_store import explanation, read_manifest
 from piste.corpus.sql import connected
-from piste.errors import PisteError, need
+from piste.errors import READING_ERRORS, PisteError, need, one_line
 from piste.serve import document_query
 from piste.serve.document_query import DocumentQuery, Facts, FilterError
 from piste.serve.request_limits import BusyError, MissingError, TooLargeError
@@ -57,14 +57,14 @@ class CorpusRun:
     def _describe(self) -> str:
         try:
             manifest = read_manifest(self._folder)
-            documents, method = manifest["counts"]["documents"], manifest["settings"]["method"]
+            documents, method = int(manifest["counts"]["documents"]), manifest["settings"]["method"]
             model = redact_paths(str(manifest["classifier"]["name"]))
             state = "" if manifest["state"] == "done" else ", not finished"
-        except (KeyError, TypeError) as problem:
+        except (LookupError, TypeError, ValueError, OverflowError) as problem:
             raise PisteError(
-                f"The manifest in {str(self._folder)!r} is not whole ({problem} is missing)."
+                f"The manifest in {str(self._folder)!r} is not whole ({one_line(problem)})."
             ) from problem
-        return f"{documents:,} documents, by {method}, of {model}{state}"
+        return f"{documents:,} documents, by {wording.short(str(method), 60)}, of {model}{state}"
 
     def documents(self, wanted: DocumentQuery) -> Documents:
         """Those that fit, a page of them."""
@@ -79,11 +79,11 @@ class CorpusRun:
                 raise MissingError(f"There is no document {number} in this run.")
             near = document_query.neighbours(self._folder, self._facts(), wanted, number)
             e = explanation(self._folder, number)
-        e = replace(e, settings=redact_paths(e.settings), classifier=redact_paths(e.classifier))
-        shown = explanation_html.view(e)
-        told = view_answer(replace(shown, body=f"{_header(row)}\n{shown.body}"))
-        told.data["explain"] = explain_parameters(e)
-        return DocumentView(**told.model_dump(), neighbours=near)
+            e = replace(e, settings=redact_paths(e.settings), classifier=redact_paths(e.classifier))
+            shown = explanation_html.view(e)
+            told = view_answer(replace(shown, body=f"{_header(row)}\n{shown.body}"))
+            told.data["explain"] = explain_parameters(e)
+            return DocumentView(**told.model_dump(), neighbours=near)
 
     def export(self, wanted: DocumentQuery, kind: Literal["csv", "json"]) -> IO[bytes]:
         """All documents that fit, as a file that is there until it is closed."""
@@ -135,9 +135,10 @@ class CorpusRun:
             yield
         except (MissingError, BusyError, TooLargeError, FilterError):
             raise
-        except (OSError, ValueError, KeyError, self._duckdb.Error) as problem:
+        except (*READING_ERRORS, self._duckdb.Error) as problem:
             raise MissingError(
-                "The files of this run can't be read any more: start the server again."
+                "The files of this run can't be read, or not any more: look at them with "
+                "`piste query`, then start the server again."
             ) from problem
         finally:
             self._slots.release()

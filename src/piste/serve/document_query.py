@@ -19,6 +19,9 @@ _SHOWN = 200
 _BEFORE = 60
 _CELL = 200
 _MOST_LABELS = 200
+_LABEL = 1000
+"""Signs of a label: a query for documents has no more of them."""
+_MOST_COLUMNS = 50
 _MOST_CHOICES = 30
 """Different cells of a column that are offered as a list; of more, any piece is searched for."""
 EXPORTED = (
@@ -98,7 +101,9 @@ def facts(connection: Any) -> Facts:
     columns = [row[0] for row in query_rows(connection, "DESCRIBE documents")]
     if "about" not in columns:  # no part is there yet
         return Facts((), (), (), None, False, False, False)
-    kept = tuple(name for name in columns if name not in DOCUMENT_COLUMNS)
+    kept = tuple(name for name in columns if name not in DOCUMENT_COLUMNS and len(name) <= _CELL)[
+        :_MOST_COLUMNS
+    ]
     found = query_rows(
         connection,
         "SELECT CAST(about -> 'output' -> 'labels' AS VARCHAR[]) FROM documents LIMIT 1",
@@ -106,7 +111,8 @@ def facts(connection: Any) -> Facts:
     labels = tuple(found[0][0]) if found else ()
     predicted = query_rows(
         connection,
-        f"SELECT predicted FROM documents GROUP BY ALL ORDER BY count(*) DESC LIMIT {_MOST_LABELS}",
+        f"SELECT predicted[:{_LABEL}] AS label FROM documents GROUP BY ALL "
+        f"ORDER BY count(*) DESC LIMIT {_MOST_LABELS}",
     )
     [(sure, measured, noted)] = query_rows(
         connection, "SELECT count(probability) > 0, count(r2) > 0, count(note) > 0 FROM documents"
@@ -123,8 +129,8 @@ def _choices(connection: Any, column: str) -> tuple[str, ...]:
     """The different cells of a column, if they are few and short."""
     rows = query_rows(
         connection,
-        f"SELECT DISTINCT {quoted(column)} AS cell FROM documents WHERE cell IS NOT NULL "
-        f"LIMIT {_MOST_CHOICES + 1}",
+        f"SELECT DISTINCT {quoted(column)}[:{_CELL + 1}] AS cell FROM documents "
+        f"WHERE cell IS NOT NULL LIMIT {_MOST_CHOICES + 1}",
     )
     cells = sorted(str(row[0]) for row in rows)
     few = len(cells) <= _MOST_CHOICES and all(len(cell) <= _CELL for cell in cells)
@@ -274,7 +280,8 @@ def _rows(
     told, own = _told(known)
     sql = f"""
         WITH {told}
-        SELECT document, id, predicted, probability, r2, units, surprise, place, agrees,
+        SELECT document, id[:{_CELL}], predicted[:{_LABEL}], probability, r2, units, surprise,
+               place, agrees,
                substr(text, {begin}, {_SHOWN}), {begin} > 1,
                length(text) >= {begin} + {_SHOWN}{kept}
         FROM told {end} LIMIT $limit OFFSET $offset

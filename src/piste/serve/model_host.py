@@ -26,6 +26,7 @@ from piste.classifiers.base import check_text
 from piste.classifiers.prompted.generating import LanguageModel
 from piste.classifiers.prompted.prompt import Prompt
 from piste.classifiers.served.classifier import ServedClassifier
+from piste.classifiers.text.word_models import WordModel
 from piste.comparison import Comparison, compare_steps
 from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
@@ -109,6 +110,11 @@ class ModelHost:
                 shown = _public_name(str(model))
                 tell(f"loading {shown}")
                 classifier = load(model, name=shown, runtime=runtime, **loading)
+            if isinstance(classifier, WordModel):
+                raise PisteError(
+                    f"{shown!r} answers about words of a text, which can't be chosen on the page: "
+                    "use piste explain with --target."
+                )
             if shown in found:
                 raise PisteError(f"Two models are called {shown!r}: rename one of the folders.")
             found[shown] = classifier

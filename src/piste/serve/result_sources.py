@@ -18,7 +18,7 @@ from starlette.background import BackgroundTask
 
 from piste.comparison import Comparison
 from piste.concepts import ConceptReport
-from piste.errors import PisteError
+from piste.errors import READING_ERRORS, PisteError
 from piste.evaluation.results import Results
 from piste.explanation import Explanation
 from piste.readers import READERS, kind_of
@@ -138,7 +138,7 @@ def _browsable(path: Path) -> Iterator[None]:
         yield
     except PisteError:
         raise
-    except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
+    except READING_ERRORS as problem:
         raise PisteError(f"{str(path)!r} can't be browsed: expected {KNOWN}.") from problem
 
 

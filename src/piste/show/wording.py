@@ -240,6 +240,8 @@ def input_warnings(e: Explanation) -> Iterator[str]:
     notes = input_notes(e)
     if e.classifier.get("note"):
         yield str(e.classifier["note"])
+    if e.classifier.get("bounded"):
+        yield f"{e.classifier['bounded']}. Ask for the labels in the prompt, or add wordings."
     unread, units = notes.get("unknown_units"), len(e.units)
     if unread:
         known = f"none of the {units}" if unread == units else f"not {unread} of the {units}"

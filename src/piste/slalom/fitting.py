@@ -30,10 +30,15 @@ FORMS: dict[str, Form] = {
 }
 """Forms by name. "auto" chooses among all but "paper", each with and without saturation."""
 
-_STARTS = (0.0, 0.5, 1.0)
-"""Mixings that a search begins at: from one alone it may end where it is not best."""
+_HALF = 0.5
+"""The mixing between the ends that a search may begin at: from one end it may miss the best."""
+_OUT = 0.25
+"""Of log marginal likelihood a question: what is so far behind is not followed any further."""
 _NEAR = 0.12
 """A mixing as near to an end is compared with the end itself."""
+_CLOSE = 1.1
+"""Reach of a link, in the largest distance of an answer from its middle, that shows in the answers:
+tanh is two fifths of the way short of a straight line there."""
 _MARGIN = 3.0
 """By how much the log marginal likelihood must be higher to prefer a form that has more."""
 _FEW_ANSWERS = 12
@@ -190,7 +195,9 @@ def _best_of(asked: Questions, outputs: Floats, form: Form) -> Posterior:
     """A form's fit; a free mixing is begun at the best of several fixed ones."""
     if form.mixing is not None:
         return solve(asked, outputs, form)
-    fixed = _beginnings(asked, outputs, form.saturation)[-len(_STARTS) :]
+    fixed = _additive(asked, outputs, form.saturation)[-1:]
+    for mixing in (_HALF, 1.0):
+        fixed.append(solve(asked, outputs, replace(form, mixing=mixing), roughly=True))
     return solve(asked, outputs, form, start=max(fixed, key=_evidence))
 
 
@@ -198,39 +205,55 @@ def _choose(
     asked: Questions, outputs: Floats, flat: bool
 ) -> tuple[Posterior, tuple[tuple[str, float], ...]]:
     """The likeliest form, the simplest of equals."""
-    found = _beginnings(asked, outputs, flat and asked.count >= _FEW_ANSWERS)
+    saturating = flat and asked.count >= _FEW_ANSWERS
+    found = _additive(asked, outputs, saturating)
     best = max(found, key=_evidence)
-    free = replace(best.layout.form, mixing=None)
-    found.append(solve(asked, outputs, free, start=best, roughly=True))
-    reached = found[-1].layout.gamma(found[-1].theta)
-    if min(reached, 1.0 - reached) < _NEAR:
-        end = replace(free, mixing=float(round(reached)))
-        found.append(solve(asked, outputs, end, start=found[-1], roughly=True))
+    half = solve(asked, outputs, Form(_HALF, saturating), start=found[-1], roughly=True)
+    if _evidence(half) > _evidence(best) - _OUT * asked.count:
+        starts = [best, half]
+        if half is max(starts, key=_evidence):
+            found.append(solve(asked, outputs, Form(1.0, saturating), roughly=True))
+            starts.append(found[-1])
+        found += _free_mixing(asked, outputs, max(starts, key=_evidence))
     best = max(found, key=_evidence)
-    if best.layout.form.saturation:
-        straight = replace(best.layout.form, saturation=False)
+    straight = replace(best.layout.form, saturation=False)
+    if all(one.layout.form != straight for one in found) and not _bends(best, outputs):
         found.append(solve(asked, outputs, straight, start=best, roughly=True))
-    # The mixing between the ends is fitted: the one that was only begun at is no form.
-    forms = [one for one in found if one.layout.form.mixing != _STARTS[1]]
     exact = _EXACT * max(float(outputs.var(axis=0).mean()), 1e-300)
     chosen: Posterior | None = None
-    for one in sorted(forms, key=lambda one: one.layout.form.parameters):
+    for one in sorted(found, key=lambda one: one.layout.form.parameters):
         if chosen is None or _evidence(one) > _evidence(chosen) + _MARGIN:
             chosen = one
         if float((chosen.left_out**2).mean()) < exact:
             break
     assert chosen is not None
-    tried = tuple((one.layout.form.name, _evidence(one)) for one in forms)
+    tried = tuple((one.layout.form.name, _evidence(one)) for one in found)
     return solve(asked, outputs, chosen.layout.form, start=chosen), tried
 
 
-def _beginnings(asked: Questions, outputs: Floats, saturating: bool) -> list[Posterior]:
-    """Fits with mixings 0, ½ and 1; an additive one begins without saturation."""
-    found = [solve(asked, outputs, Form(_STARTS[0]), roughly=True)]
+def _additive(asked: Questions, outputs: Floats, saturating: bool) -> list[Posterior]:
+    """Additive fits, first without saturation."""
+    found = [solve(asked, outputs, Form(0.0), roughly=True)]
     if saturating:
-        found.append(solve(asked, outputs, Form(_STARTS[0], True), start=found[0], roughly=True))
-    more = [solve(asked, outputs, Form(one, saturating), roughly=True) for one in _STARTS[1:]]
-    return found + more
+        found.append(solve(asked, outputs, Form(0.0, True), start=found[0], roughly=True))
+    return found
+
+
+def _free_mixing(asked: Questions, outputs: Floats, start: Posterior) -> list[Posterior]:
+    """A fit of the mixing, and one with the mixing at 0 or 1 if it ends close to it."""
+    free = replace(start.layout.form, mixing=None)
+    found = [solve(asked, outputs, free, start=start, roughly=True)]
+    reached = found[0].layout.gamma(found[0].theta)
+    if min(reached, 1.0 - reached) < _NEAR:
+        end = replace(free, mixing=float(round(reached)))
+        found.append(solve(asked, outputs, end, start=found[0], roughly=True))
+    return found
+
+
+def _bends(posterior: Posterior, outputs: Floats) -> bool:
+    """Whether answers come so close to the bounds of the link that none can do without it."""
+    link = posterior.layout.slalom(posterior.theta, True).link
+    return link is not None and link.reach < _CLOSE * float(np.abs(outputs - link.middle).max())
 
 
 def _evidence(posterior: Posterior) -> float:

@@ -25,7 +25,7 @@ from piste.slalom.surrogate import Parameters, Slalom
 from piste.types import Floats, Ints
 
 SCORES = ("value", "importance", "contribution", "removal", "shapley", "gradient")
-_STEP = 1e-3  # of a direction of the covariance, on both sides
+_STEP = 1e-3  # of a direction of the covariance
 _FEW = 11
 """Players of whom all 2,048 sets are looked at."""
 _PAIRS = 384
@@ -102,17 +102,20 @@ def _of_class(
         errors = {name: np.full(len(types), np.nan) for name in scores}
     else:
         layout, theta, factor = _posterior_of(fit, class_)
-        ends = []
-        for side in (_STEP, -_STEP):
-            points = theta[:, None] + side * factor
-            end = layout.parameters(points, fit.active.astype(np.float64)).centred()
-            if pairs is not None:
-                end = end.of_units(types, (pairs, points[layout.pairs]))
-            more = {"shapley": shapley_at(end, rows)} if with_shapley else {}
-            ends.append(_scores(end, counts, linear) | more)
+        if layout.mixing is not None:  # steps lead away from the nearer end of the mixing
+            factor = factor * np.where(
+                factor[layout.mixing] * (0.5 - theta[layout.mixing]) < 0, -1, 1
+            )
+        points = np.concatenate([theta[:, None], theta[:, None] + _STEP * factor], axis=1)
+        ends = layout.parameters(points, fit.active.astype(np.float64)).centred()
+        if pairs is not None:
+            ends = ends.of_units(types, (pairs, points[layout.pairs]))
+        there = _scores(ends, counts, linear)
+        if with_shapley:
+            there["shapley"] = shapley_at(ends, rows)
         moved = {
-            name: np.linalg.norm((ends[0][name] - ends[1][name]) / (2 * _STEP), axis=1)
-            for name in ends[0]
+            name: np.linalg.norm((one[:, 1:] - one[:, :1]) / _STEP, axis=1)
+            for name, one in there.items()
         }
         if with_shapley:
             moved["shapley"] = np.hypot(moved["shapley"], drawing)

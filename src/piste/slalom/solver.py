@@ -22,10 +22,11 @@ from piste.types import Floats
 
 _ITERATIONS = 60
 _SETTLED = 1e-4  # of the objective in a step
-_ROUGH_ITERATIONS, _ROUGHLY = 12, 4e-4
+_ROUGH_ITERATIONS, _ROUGHLY = 8, 4e-4
 _SCALES_SETTLED = 0.02  # of the logarithm of a prior's scale, or of β
 _ROUNDING = 1e-10  # of the answers' variance: noise below is rounding
 _SHAPED, _FIRST_LEAK = 4, 0.16  # the step from which on noise may depend on the slope of the link
+_LEAK_STEPS = 8  # near a solution in which ρ is chosen; later it stays
 _FURTHEST = 9.0  # an importance beyond is the same as one there
 _WIDEST = 3.0  # standard deviation of the prior on importances
 _LEAST_WIDTH = 0.02
@@ -114,6 +115,7 @@ class _Search:
         self.floor = _ROUNDING * self.spread**2
         self.width, self.widths = 0.7, 0.3 * self.spread
         self.noise = Noise((0.5 * self.spread) ** 2)
+        self.slope: Floats | None = None
         self.emphasis = emphasis(asked.sizes)
         self.known = prior is not None
         self.priors = self._priors() if prior is None else _Priors(prior[0], prior[1] ** -2.0)
@@ -152,22 +154,23 @@ class _Search:
             theta = self._from(start, theta)
         point = Point(self.asked, self.layout, theta)
         damping, done, iteration = 1e-2, False, 0
+        begun = _SHAPED if start is None else 0  # steps until a fit is near enough to be judged
         while iteration < most and not done:
             self._set_scales()
-            system = _System(self, point)
+            system = self._system(point)
             before = self._state()
-            if iteration == _SHAPED and self.layout.link is not None and np.isinf(self.noise.leak):
+            if iteration == begun and self.layout.link is not None and np.isinf(self.noise.leak):
                 self.noise = replace(self.noise, leak=_FIRST_LEAK)
-            learns = 0 < iteration <= _SHAPED or iteration % _SELDOM == 1 or start is not None
+            learns = 0 < iteration <= _SHAPED or iteration % _SELDOM == 1
             if learns:
-                self._learn_scales(system, point, iteration >= _SHAPED)
+                self._learn_scales(system, point, iteration - begun)
             point, damping, gain = self._step(system, point, damping)
             change = float(np.abs(self._state() - before).max())
             iteration += 1
             settled = gain < tolerance and change < _SCALES_SETTLED * tolerance / _SETTLED
-            done = learns and iteration > _SHAPED + 1 and settled
+            done = learns and iteration > begun + 1 and settled
         self._set_scales()
-        system = _System(self, point)
+        system = self._system(point)
         samples = _SAMPLES if tolerance <= _SETTLED else _ROUGH_SAMPLES
         free = self._free(system, system.inverse_root(samples))
         return Posterior(
@@ -182,6 +185,16 @@ class _Search:
             (float(self.width), self.widths.copy()),
             self.priors.precision.copy(),
         )
+
+    def _system(self, point: Point) -> _System:
+        """The equations at a point.
+
+        Noise depends on the slope of the link, and the link on the noise: a mean with the slopes
+        before keeps the two from swinging to and fro.
+        """
+        before = point.slope if self.slope is None else self.slope
+        self.slope = (before + point.slope) / 2
+        return _System(self, point, self.slope)
 
     def _from(self, start: Posterior, theta: Floats) -> Floats:
         """Parameters of an earlier fit, as far as both forms have them."""
@@ -234,14 +247,17 @@ class _Search:
         shape = (self.layout.outputs, self.asked.count)
         return 1.0 - np.clip(system.leverages(root).reshape(shape).T, 0.0, 0.98)
 
-    def _learn_scales(self, system: _System, point: Point, shaped: bool) -> None:
+    def _learn_scales(self, system: _System, point: Point, shaped: int) -> None:
+        """A step of expectation–maximisation; ``shaped`` counts the steps near a solution."""
         factor = system.inverse_root(_FEW_SAMPLES)
         free = self._free(system, factor)
         residuals = self.outputs - point.predicted
-        by_size = self.noise.by_size
-        self.noise = self.noise.updated(residuals, free, self.log_sizes, point.slope, self.floor)
-        if not shaped:  # residuals far from a solution say nothing on how noise depends on size
-            self.noise = replace(self.noise, by_size=by_size)
+        before = self.noise
+        self.noise = before.updated(
+            residuals, free, self.log_sizes, system.slope, self.floor, shaped < _LEAK_STEPS
+        )
+        if shaped < 0:  # residuals far from a solution say nothing on how noise depends on size
+            self.noise = replace(self.noise, by_size=before.by_size)
         if self.known:
             return
         layout, count = self.layout, max(self.layout.types, 1)
@@ -258,11 +274,11 @@ class _Search:
 class _System:
     """The normal equations H = Jᵀ V⁻¹ J + P at a point."""
 
-    def __init__(self, search: _Search, point: Point) -> None:
-        self.search, self.point = search, point
+    def __init__(self, search: _Search, point: Point, slope: Floats) -> None:
+        self.search, self.point, self.slope = search, point, slope
         self.jacobian = point.jacobian()
         self.dense = search.layout.size <= MOST_DENSE
-        variances = search.noise.variances(search.log_sizes, point.slope)
+        variances = search.noise.variances(search.log_sizes, slope)
         self.precision = search.emphasis / variances
         self.flat = self.precision.T.ravel()
         # Under the true variances a score Jᵀ W r varies by Jᵀ W V W J, and W V is the emphasis.

@@ -130,7 +130,7 @@ class Parameters:
     """The parameters of one output, at one point or at many at once.
 
     Arrays have points as their last axis: types × points, or points. Scores are functions of the
-    parameters: evaluating them at θ ± δ·column for every column of a factor L of the covariance
+    parameters: evaluating them at θ + δ·column for every column of a factor L of the covariance
     gives their changes along all directions, and the norm of those is the standard error (delta
     method).
     """
@@ -265,7 +265,13 @@ class Noise:
         return self.scale * _shape(log_sizes, slope, self.by_size, self.leak)
 
     def updated(
-        self, residuals: Floats, free: Floats, log_sizes: Floats, slope: Floats, floor: Floats
+        self,
+        residuals: Floats,
+        free: Floats,
+        log_sizes: Floats,
+        slope: Floats,
+        floor: Floats,
+        chooses_leak: bool = True,
     ) -> Noise:
         """A step towards the likeliest noise; ``free`` is 1 − leverage of every answer."""
         squares = residuals**2
@@ -278,7 +284,8 @@ class Noise:
             scale, shape = scale_for(leak)
             return float((free * np.log(scale * shape)).sum())
 
-        leak = self.leak if np.isinf(self.leak) else float(min(_LEAKS, key=loss))
+        kept = np.isinf(self.leak) or not chooses_leak
+        leak = self.leak if kept else float(min(_LEAKS, key=loss))
         scale, shape = scale_for(leak)
         excess = squares / (scale * shape)
         centred = (log_sizes - log_sizes.mean())[:, None]

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from piste.data import files
-from piste.errors import PisteError, need
+from piste.data.parquet_files import read_parquet
+from piste.errors import READING_ERRORS, PisteError, need, one_line
 from piste.slalom.surrogate import Background, Saturation, Slalom
 from piste.subject import Subject
 from piste.surrogates import Mixing
@@ -149,18 +150,19 @@ class Vocabulary:
     @staticmethod
     def read(path: str | Path) -> Vocabulary:
         """The vocabulary that :meth:`to_parquet` wrote, of this version or an earlier one."""
-        parquet: Any = need("pyarrow.parquet", "tables", "A vocabulary")
         if not Path(path).is_file():
             raise PisteError(f"There is no vocabulary {str(path)!r}: make one by piste vocabulary.")
         try:
-            table = parquet.read_table(path)
+            table = read_parquet(path)
             meta = json.loads((table.schema.metadata or {})[_META])
             rows = table.to_pydict()
             written = meta["piste_vocabulary"]
             build = _first_format if written == 1 else _second_format
             found = build(rows, meta)
-        except (KeyError, TypeError, ValueError) as problem:
-            raise PisteError(f"{str(path)!r} is no vocabulary of Piste's ({problem}).") from problem
+        except READING_ERRORS as problem:
+            raise PisteError(
+                f"{str(path)!r} is no vocabulary of Piste's ({one_line(problem)})."
+            ) from problem
         if written > FORMAT:
             raise PisteError(
                 f"{str(path)!r} has the format {written}, this version of Piste reads 1 to "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import numpy as np
 import peft
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import piste
 from piste.errors import PisteError
@@ -244,6 +246,41 @@ def test_adapters_quantised_and_half_precision_models_work(tokenizer: Any) -> No
     np.testing.assert_allclose(
         piste.load(small, tokenizer, **how).subject(TEXT).ask([[0, 1]]), plain, atol=1.0
     )
+
+
+def test_a_folder_with_an_adapter_is_the_model_with_it(tmp_path: Any) -> None:
+    folder, how = save_language_model(tmp_path / "model"), {"prompt": "review : {text} :"}
+    reader = AutoTokenizer.from_pretrained(folder)
+    config = peft.LoraConfig(
+        r=2, target_modules=["q_proj"], task_type="CAUSAL_LM", init_lora_weights=False
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        adapted = peft.get_peft_model(AutoModelForCausalLM.from_pretrained(folder), config).eval()
+    adapted.save_pretrained(tmp_path / "adapter")
+    reader.save_pretrained(tmp_path / "adapter")
+
+    def asked(*source: Any) -> np.ndarray:
+        classifier = piste.load(*source, labels=["good", "bad"], **how)
+        return classifier.subject("the film was slow").ask([[0, 1, 2]])
+
+    stored = asked(str(tmp_path / "adapter"))
+    np.testing.assert_allclose(stored, asked(adapted, reader), atol=1e-5)
+    assert np.abs(stored - asked(str(folder))).max() > 1e-2
+    (folder / "config.json").unlink()
+    with pytest.raises(PisteError, match="No language model could be loaded"):
+        asked(str(tmp_path / "adapter"))
+
+
+@pytest.mark.parametrize("method", ["gptq", "awq"])
+def test_a_quantised_folder_that_can_not_be_read_here_is_refused(
+    method: str, tmp_path: Any
+) -> None:
+    config = save_language_model(tmp_path) / "config.json"
+    quantised = {"quantization_config": {"quant_method": method, "bits": 4}}
+    config.write_text(json.dumps(json.loads(config.read_text()) | quantised))
+    with pytest.raises(PisteError, match=r"No language model could be loaded.* requires "):
+        piste.load(str(tmp_path), prompt="review : {text} :", labels=["good", "bad"])
 
 
 def test_words_the_tokenizer_does_not_know_are_no_labels(tmp_path: Any) -> None:

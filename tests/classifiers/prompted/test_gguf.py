@@ -25,9 +25,12 @@ def weights() -> Path:
 
 
 @pytest.mark.slow
-def test_labels_of_a_gguf_file_are_those_of_plain_passes(weights: Path) -> None:
+def test_labels_of_a_gguf_file_are_those_of_plain_passes(
+    weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     chat = [{"role": "user", "content": "Is this review positive or negative?\n{text}"}]
     classifier: Any = piste.load(weights, prompt=chat, labels=LABELS)
+    assert "%|" not in capfd.readouterr().err  # no bar of other libraries
     subject = classifier.subject("A slow start, but a wonderful ending.")
     questions = [subject.whole, [0, 1, 2], [5, 6]]
     for units, answer in zip(questions, subject.ask(questions), strict=True):
@@ -46,3 +49,13 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"nothing of the kind")
     with pytest.raises(PisteError, match="No language model"):
         piste.load(file, prompt="{text}", labels=LABELS)
+
+
+def test_a_link_is_read_by_its_own_name(tmp_path: Path) -> None:
+    """In the hub's folders a file is a link to one without an ending."""
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "4f2a").write_bytes(b"nothing of the kind")
+    (tmp_path / "model.gguf").symlink_to(tmp_path / "blobs" / "4f2a")
+    with pytest.raises(PisteError, match="No language model") as refused:
+        piste.load(tmp_path / "model.gguf", prompt="{text}", labels=LABELS)
+    assert "does not appear to have a file" not in str(refused.value)

@@ -82,6 +82,8 @@ class FakeServer:
     prefill: bool = True
     wrong_prompt_logprobs: bool = False
     usage: bool = True
+    refused: str | None = None
+    """Prompts with this word are refused, in a sentence that repeats the key."""
     behave: Callable[[int], str | None] = lambda number: None
     url: str = ""
     received: int = 0
@@ -101,6 +103,8 @@ class FakeServer:
         if top > self.max_top and not body.get("logprob_token_ids"):
             return 400, {"error": {"message": f"top_logprobs must be at most {self.max_top}"}}
         text = body.get("prompt", "")
+        if self.refused and self.refused in json.dumps(body):
+            return 400, {"error": {"message": "not this text, KEY"}}
         if chat:
             messages = body["messages"]
             begun = messages[-1]["role"] == "assistant"
@@ -204,7 +208,7 @@ def serving(server: FakeServer | None = None, port: int = 0) -> Iterator[FakeSer
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
             if trouble == "slow":
-                fake.waiting.wait(30)
+                fake.waiting.wait(300)
                 self.close_connection = True
                 return
             if trouble and trouble[:3].isdigit():
@@ -217,12 +221,16 @@ def serving(server: FakeServer | None = None, port: int = 0) -> Iterator[FakeSer
                 self._send(200, "<html>busy</html>", {})
                 return
             status, found = fake.answer(self.path, json.loads(content))
-            text = json.dumps(found)
+            text = json.dumps(found).replace("KEY", str(self.headers.get("Authorization")))
             if trouble == "half":
                 self._send(200, text[: len(text) // 2], {})
                 return
             if trouble == "none":
                 self._send(200, json.dumps({"choices": [{"text": "x"}]}), {})
+                return
+            if trouble == "half a character":
+                half = {"text": "\N{REPLACEMENT CHARACTER}", "logprobs": None}
+                self._send(200, json.dumps({"choices": [half]}), {})
                 return
             if status == 200:
                 with fake.lock:

@@ -104,6 +104,26 @@ def test_the_usual_key_does_too(monkeypatch: pytest.MonkeyPatch) -> None:
         assert server.keys == {"Bearer sk-other"}
 
 
+def test_a_line_end_is_no_part_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PISTE_API_KEY", " sk-secret-1\n")
+    with serving() as server:
+        ask(Client(server.url))
+        assert server.keys == {"Bearer sk-secret-1"}
+
+
+@pytest.mark.parametrize("key", ["sk-secret\nsk-2", "sk-…secret", "sk-sécret"])
+def test_a_key_that_can_not_be_sent_is_not_repeated(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PISTE_API_KEY", key)
+    with serving() as server:
+        with pytest.raises(ServiceError, match="PISTE_API_KEY holds no key") as refused:
+            ask(Client(server.url))
+        assert server.received == 0
+    assert "sk-" not in str(refused.value)
+    assert refused.value.__cause__ is refused.value.__context__ is None
+
+
 @pytest.mark.parametrize(
     "url", ["http://me:secret@host/v1", "http://host/v1?key=secret", "http://host/v1#secret"]
 )

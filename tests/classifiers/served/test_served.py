@@ -13,9 +13,11 @@ import pytest
 
 import piste
 from piste import corpus
+from piste.classifiers.served.endpoint import Endpoint, Generated, Turns
 from piste.engine import Engine
 from piste.engine.cache import AnswerCache
 from piste.errors import PisteError, ServiceError
+from piste.show import wording
 from tests.classifiers.served.fake_server import (
     FakeServer,
     forced,
@@ -110,6 +112,15 @@ def test_labels_outside_the_list_are_bounded_and_counted() -> None:
     rest = math.log(1 - sum(map(math.exp, likeliest)))
     assert found[0] == pytest.approx(truth[0])
     assert truth[1] < found[1] == pytest.approx(min(likeliest[0], rest))
+
+
+def test_bounds_are_said_with_the_result() -> None:
+    with serving(FakeServer(max_top=3)) as server:
+        e = piste.explain(load(server), TEXT, samples=20)
+    assert "answers hold upper bounds" in e.classifier["bounded"]
+    (said,) = [line for line in wording.warnings(e) if "upper bounds" in line]
+    assert said.endswith("Ask for the labels in the prompt, or add wordings.")
+    assert "upper bounds" in e.to_html()
 
 
 def test_without_continuation_first_tokens_count_and_it_is_said() -> None:
@@ -248,7 +259,7 @@ def test_one_failure_keeps_the_answers_beside_it(tmp_path: Path) -> None:
             for batch, _ in classifier.share(encoded, 8):
                 got.add(batch[0].key)
 
-        with pytest.raises(ServiceError, match="refuses a question"):
+        with pytest.raises(PisteError, match="refuses a question"):
             take()
         assert server.received - begun == 8
         assert len(got) == 7
@@ -304,7 +315,13 @@ def test_no_key_is_kept_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         e = piste.explain(classifier, TEXT, samples=30, cache=tmp_path / "cache")
         e.to_json(tmp_path / "e.json")
         e.to_html(tmp_path / "e.html")
+        loading = {"model": "fake", "prompt": PROMPT, "labels": LABELS}
+        server.refused = "forbidden"  # it repeats the key in what it says
+        texts = [TEXT, "A forbidden film."]
+        corpus.run(texts, server.url, tmp_path / "run", samples=20, loading=loading)
         assert server.keys == {"Bearer sk-secret-1"}
+    (refused,) = corpus.errors(tmp_path / "run")
+    assert "not this text, Bearer …" in refused["reason"]
     said = [repr(classifier), str(classifier.fingerprint()), repr(classifier.describe())]
     assert "secret" not in " ".join(said)
     for file in tmp_path.rglob("*"):
@@ -490,6 +507,62 @@ def test_a_corpus_stops_with_its_server_and_goes_on(tmp_path: Path) -> None:
         twice = [body for body, times in server.paid.items() if times > 1]
         assert all("This is a text." in body for body in twice)
         assert sum(server.paid.values()) <= needed + 10
+
+
+def test_a_text_the_server_refuses_is_a_refused_row(tmp_path: Path) -> None:
+    """Too long for it, or against its rules: the other rows are explained, and paid for once."""
+    texts = ["A good film.", "A forbidden film.", "A dull film."]
+    server = FakeServer(refused="forbidden")
+    with serving(server):
+        loading = {"model": "fake", "prompt": PROMPT, "labels": LABELS}
+        corpus.run(texts, server.url, tmp_path / "out", samples=20, loading=loading)
+        (refused,) = corpus.errors(tmp_path / "out")
+        assert refused["document"] == 1
+        assert "refuses a question (status 400: not this text, " in refused["reason"]
+        own = {body: times for body, times in server.paid.items() if "a text." not in body}
+        assert set(own.values()) == {1}
+    assert [e.input for e in corpus.explanations(tmp_path / "out")] == [texts[0], texts[2]]
+
+
+def test_half_a_character_is_refused_at_once(pauses: list[float]) -> None:
+    """llama.cpp gives no log-probabilities of such a token, however often it is asked."""
+    with serving() as server:
+        subject = load(server).subject(TEXT)
+        subject.ask([[0]])
+        server.behave = lambda number: "half a character"
+        sent = server.received
+        with pytest.raises(PisteError, match="a token that is half a character"):
+            subject.ask([[1]])
+        assert server.received == sent + 1
+    assert pauses == []
+
+
+def test_labels_whose_tokens_are_not_told_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def generate(self: Endpoint, turns: Turns, *, top: int, tokens: int = 1) -> list[Generated]:
+        likely = {b" the": -0.1, b"\xbd": -3.0}
+        return [Generated("好".encode() if tokens > 1 else b" the", -0.1, likely)]
+
+    monkeypatch.setattr(Endpoint, "generate", generate)
+    with serving() as server, pytest.raises(ServiceError, match="label '好', which are parts of"):
+        load(server, labels=["好", "坏"]).subject(TEXT).ask([[0]])
+
+
+def test_half_a_character_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels count by their first tokens, where a beginning of them is no text."""
+    real = Endpoint.generate
+
+    def generate(self: Endpoint, turns: Turns, *, top: int, tokens: int = 1) -> list[Generated]:
+        if tokens == 1:
+            return real(self, turns, top=top)
+        label = turns[0][1].split("\n\n")[0][-1]
+        pieces = label.encode()[:2], label.encode()[2:]
+        return [Generated(piece, -0.1, {piece: -0.1}) for piece in pieces]
+
+    monkeypatch.setattr(Endpoint, "generate", generate)
+    with serving() as server:
+        classifier = load(server, labels=["👍", "坏"])
+        assert classifier.subject(TEXT).ask([[0]]).shape == (1, 2)
+        assert "by their first token" in classifier.describe()["scoring"]
 
 
 def test_a_corpus_beyond_its_cap_is_not_begun(tmp_path: Path) -> None:

@@ -173,6 +173,10 @@ class Backend:
         """What the result should say of a runtime: the largest difference from torch's answers."""
         return {} if self.name == "torch" else {"runtime_difference": self.difference}
 
+    def plain(self, pad: int | None) -> Any:
+        """The model itself, told what padding is."""
+        return self._plain.with_padding(pad)
+
     def run(self, inputs: Inputs, pad: int | None, own: bool = False) -> torch.Tensor:
         """Answer a batch; ``own``: not by a pruned copy, which takes hidden tokens for padding."""
         # A single question goes to the model itself: its output is the one to be explained.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,7 +111,8 @@ def _from_name(source: str, how: Loading) -> tuple[Any, Any]:
         need("accelerate", "gguf", "A GGUF file")
         if not place.is_file():
             raise PisteError(f"The file {source!r} does not exist: check the path.")
-        folder, options = str(place.resolve().parent), {"gguf_file": place.name}
+        # Not resolved: files of the hub are links to files of other names.
+        folder, options = str(place.absolute().parent), {"gguf_file": place.name}
     elif not place.exists() and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise PisteError(f"The folder {source!r} does not exist: check the path.")
     elif (place / "adapter_config.json").is_file():
@@ -119,7 +120,8 @@ def _from_name(source: str, how: Loading) -> tuple[Any, Any]:
     chosen = device_of(how.device)
     dtype: Any = torch.float32 if chosen.type == "cpu" else "auto"
     try:
-        with _quiet(), _read_once() if options else nullcontext():
+        # Adapters are drawn at random before their weights are read.
+        with _quiet(), torch.random.fork_rng([]), _read_once() if options else nullcontext():
             tokenizer = how.reader or transformers.AutoTokenizer.from_pretrained(folder, **options)
             if not options:
                 options = {"use_safetensors": True}
@@ -138,20 +140,30 @@ def _from_name(source: str, how: Loading) -> tuple[Any, Any]:
 
 @contextmanager
 def _read_once() -> Iterator[None]:
-    """A GGUF file is read once, not for config, tokenizer and weights each.
+    """A GGUF file is read once, not for config, tokenizer and weights each, and without a bar.
 
     transformers also makes the same table of names for every module; both are kept meanwhile,
-    which halves the time.
+    which halves the time. Its bar for these files can't be switched off otherwise.
     """
     gguf: Any = import_module("gguf")
-    kept = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
-    for name, made in kept.items():
-        setattr(gguf, name, cache(made))
+    converting: Any = import_module("transformers.modeling_gguf_pytorch_utils")
+    replaced: list[tuple[Any, str, Callable[[Any], Any]]] = [
+        (gguf, "GGUFReader", cache),
+        (gguf, "get_tensor_name_map", cache),
+        (converting, "tqdm", lambda bar: partial(bar, disable=True)),
+    ]
+    before = [
+        (module, name, getattr(module, name), change)
+        for module, name, change in replaced
+        if hasattr(module, name)
+    ]
+    for module, name, made, change in before:
+        setattr(module, name, change(made))
     try:
         yield
     finally:
-        for name, made in kept.items():
-            setattr(gguf, name, made)
+        for module, name, made, _ in before:
+            setattr(module, name, made)
 
 
 @contextmanager

@@ -100,7 +100,7 @@ class ServedClassifier(Classifier):
                 try:
                     self._findings = self._found()
                 except Refused as problem:
-                    raise self._refusal(problem) from problem
+                    raise ServiceError(self._refusal(problem)) from problem
                 finally:
                     self.calibration.batches += self.client.requests - sent
                     self.calibration.seconds += time.perf_counter() - begun
@@ -133,6 +133,12 @@ class ServedClassifier(Classifier):
     def remember(self, folder: Path) -> None:
         name = blake2b(self._identity().encode(), digest_size=12).hexdigest()
         self._file = folder / f"server-{name}.json"
+        if self._findings is None or self._file.exists():
+            return
+        found = self._findings
+        scored, _ = attempt(lambda: found.scoring.score(sample_turns(self.prompt)))
+        if scored is not None:
+            remembered.write(self._file, found, scored.labels)
 
     def calibrate(self, subject: Subject) -> None:
         _ = self.findings
@@ -215,16 +221,16 @@ class ServedClassifier(Classifier):
             if running:  # interrupted: those under way are not tried again
                 self.client.stopping.set()
             pool.shutdown(wait=False, cancel_futures=True)
-        if isinstance(problem, Refused):
-            raise self._refusal(problem) from problem
+        if isinstance(problem, Refused):  # of this input; others may be taken
+            raise PisteError(self._refusal(problem)) from problem
         if problem is not None:
             raise problem
 
     def _score(self, turns: Turns) -> Scored:
         return self.findings.scoring.score(turns)
 
-    def _refusal(self, problem: Refused) -> ServiceError:
-        return ServiceError(
+    def _refusal(self, problem: Refused) -> str:
+        return (
             f"{self.client.url} refuses a question ({problem}): shorten the text, or change the "
             "prompt."
         )

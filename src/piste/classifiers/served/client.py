@@ -198,8 +198,20 @@ class Client:
 
 
 def api_key() -> str | None:
-    """The key in the environment, if there is one."""
-    return next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
+    """The key in the environment, if there is one; it is never repeated, not in a refusal either.
+
+    White space around it, a line's end for example, is no part of it.
+    """
+    for name in KEYS:
+        key = os.environ.get(name, "").strip()
+        if key and not (key.isascii() and key.isprintable()):
+            raise ServiceError(
+                f"The environment variable {name} holds no key that can be sent: expected letters, "
+                "digits and signs of ASCII on one line."
+            )
+        if key:
+            return key
+    return None
 
 
 def _checked(url: str) -> SplitResult:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from piste.classifiers.prompted.prompt import continuation
-from piste.classifiers.served.client import Client, Read, Unreadable
+from piste.classifiers.served.client import Client, Read, Refused, Unreadable
 
 Turns: TypeAlias = tuple[tuple[str | None, str], ...]
 """Roles and contents; a prompt that is one text is one turn without a role."""
 PromptOption: TypeAlias = Literal["prompt_logprobs", "echo"]
 
+_HALF = "\N{REPLACEMENT CHARACTER}"
 _SLACK = 1e-3  # rounding may lift a log-probability a little above zero
 
 
@@ -189,6 +190,10 @@ def _first(content: Any) -> dict[bytes, float]:
     """The first generated token and those in its place."""
     found = _generated(content)
     if not found or not found[0].top:
+        choice = content["choices"][0]
+        if _HALF in str(choice.get("text") or choice.get("message", {}).get("content") or ""):
+            # llama.cpp says so every time: no later try would be better.
+            raise Refused(200, "it gives no log-probabilities of a token that is half a character")
         raise Unreadable("the answer lacks top_logprobs")
     return {found[0].token: found[0].logprob, **found[0].top}
 

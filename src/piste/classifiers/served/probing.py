@@ -210,7 +210,8 @@ class _Probe:
     def _from_top(self, top: int) -> TopScoring:
         pieces = {text: self._pieces(text, top) for text in self.texts}
         longer = [text for text, path in pieces.items() if len(path) > 1]
-        continues = bool(longer) and self._continues(longer[0], pieces[longer[0]], top)
+        asked = bool(longer) and all(map(_can_be_sent, pieces.values()))
+        continues = asked and self._continues(longer[0], pieces[longer[0]], top)
         if longer:
             self.returns["continues an answer"] = continues
         if not continues:
@@ -225,6 +226,12 @@ class _Probe:
         tokens = self.endpoint.generate(self._repeated(answer), top=top, tokens=_LONGEST)
         text, path = b"", list[bytes]()
         for one in tokens or ():
+            if not one.token.isascii() and one.top and one.token not in one.top:
+                # llama.cpp puts tokens together until a character is whole.
+                raise ServiceError(
+                    f"{self.client.url} does not tell the tokens of the label {wording!r}, which "
+                    "are parts of characters: choose a wording that its model has tokens for."
+                )
             text, path = text + one.token, [*path, one.token]
             if text == whole:
                 return tuple(path)
@@ -256,6 +263,20 @@ class _Probe:
             lambda: self.endpoint.likeliest(turns, path[0].decode(errors="replace"), top=top)
         )
         return likeliest is not None and next(iter(likeliest)) == path[1]
+
+
+def _can_be_sent(path: Sequence[bytes]) -> bool:
+    r"""Whether every beginning of a wording is a text: half a character can't be sent.
+
+    >>> _can_be_sent(["½ l".encode(), b" more"]), _can_be_sent([b"\xc2", b"\xbd"])
+    (True, False)
+    """
+    try:
+        for size in range(1, len(path)):
+            b"".join(path[:size]).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def attempt(ask: Callable[[], Any]) -> tuple[Any, str]:

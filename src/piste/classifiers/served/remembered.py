@@ -21,7 +21,8 @@ from piste.classifiers.served.scoring import (
     TokenIdScoring,
     TopScoring,
 )
-from piste.data.files import write_text
+from piste.data.files import make_folder, write_text
+from piste.errors import PisteError
 from piste.types import Floats
 
 _SCHEME = 1
@@ -50,7 +51,8 @@ def write(file: Path, found: Findings, sample: Floats) -> None:
     else:
         assert isinstance(how, TopScoring)
         data |= {"top": how.top, "continues": how.continues, "whole": how.whole}
-    with suppress(OSError):
+    with suppress(PisteError):
+        make_folder(file.parent)
         write_text(file, json.dumps(data, ensure_ascii=False))
 
 

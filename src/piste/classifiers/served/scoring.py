@@ -185,7 +185,7 @@ class TopScoring:
         said = f"from the {self.top} likeliest tokens of the {self.endpoint.name} endpoint"
         if self.whole:
             return said
-        return f"{said}; labels by their first token, for the server does not continue an answer"
+        return f"{said}; labels by their first token, for no answer can be continued there"
 
     def identity(self) -> object:
         first = [[piece.hex() for piece in path] for path in self.paths.pieces]
