@@ -42,15 +42,24 @@ docs: $(STAMP)
 dist: $(STAMP)
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
+# Defaults and peers on the panel of real models: make bench DATA=… WEIGHTS=… MODELS=…
+MODELS ?= build/panel
+PLACES = --data "$(DATA)" --weights "$(WEIGHTS)" --models "$(MODELS)"
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.panel
+	@test -d "$(DATA)" && test -d "$(WEIGHTS)" || { echo "Say where the data sets and the" \
+		"pretrained encoders are: make $@ DATA=folder WEIGHTS=folder"; exit 2; }
+	mkdir -p "$(MODELS)"
+	$(BIN)/python -m benchmarks.panel $(PLACES)
 
-# Everything the speed table compares with is installed first.
+# Fidelity against seconds beside the peers, who are installed first; growth; runtimes.
 speed: $(STAMP)
+	@test -d "$(DATA)" && test -d "$(WEIGHTS)" || { echo "Say where the data sets and the" \
+		"pretrained encoders are: make $@ DATA=folder WEIGHTS=folder"; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
-	$(BIN)/python -m benchmarks.speed
+	mkdir -p "$(MODELS)"
+	$(BIN)/python -m benchmarks.frontier $(PLACES) --out docs/results
+	$(BIN)/python -m benchmarks.growth --out docs/results
 	$(BIN)/python -m benchmarks.runtimes
-	$(BIN)/python -m benchmarks.growth
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -2,9 +2,7 @@
 
     python -m benchmarks.runtimes [--cases encoder,decoder,piste:reviews]
 
-Runtimes that Piste offers, and those that were tried and left out: torch.compile, integer
-quantisation in ONNX Runtime and in OpenVINO. All in one run, in turn, the quickest of several
-passes; ratios are to torch in float32.
+All in one run, in turn, the quickest of several passes; ratios are to torch in float32.
 """
 
 from __future__ import annotations
@@ -12,81 +10,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import logging
-import tempfile
 import time
 import warnings
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.speed.cases import bundled
+import piste
 from piste.classifiers.backends import RUNTIMES, Runtime, start
-from piste.classifiers.backends.backend import Inputs, TorchRuntime
-from piste.classifiers.backends.exported import OpenVinoRuntime, export_onnx
+from piste.classifiers.backends.backend import Inputs
 from studies.cases import Case, decoder, encoder
 
 LENGTHS = (5, 50, 200)
 TOKENS = (1024, 2048)
 PASSES = 3
-
-
-class Compiled(TorchRuntime):
-    """torch.compile with free shapes."""
-
-    def __init__(self, model: Any, example: Inputs) -> None:
-        super().__init__(model)
-        self.model = torch.compile(model, dynamic=True)
-        self.model.parameters = model.parameters
-        self.run(example)
-
-
-class OnnxInt8(Runtime):
-    """ONNX Runtime's dynamic quantisation: one scale per batch of activations."""
-
-    def __init__(self, model: Any, example: Inputs) -> None:
-        import onnx
-        import onnxruntime
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-
-        with tempfile.TemporaryDirectory() as folder:
-            plain, rounded = Path(folder) / "plain.onnx", Path(folder) / "int8.onnx"
-            export_onnx(model, example, plain)
-            graph = onnx.load(plain)
-            del graph.graph.value_info[:]  # stale shapes confuse the quantiser
-            onnx.save(graph, plain)
-            quantize_dynamic(
-                plain, rounded, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True
-            )
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = torch.get_num_threads()
-            self._session = onnxruntime.InferenceSession(str(rounded), options)
-
-    def run(self, inputs: Inputs, pad: int | None = None) -> torch.Tensor:
-        return torch.from_numpy(self._session.run(None, dict(inputs))[0])
-
-
-class OpenVinoInt8(OpenVinoRuntime):
-    """OpenVINO with weights and activations quantised by NNCF, calibrated on random texts."""
-
-    def __init__(self, model: Any, example: Inputs) -> None:
-        import nncf
-        import openvino
-
-        from piste.classifiers.backends.exported import _Logits, _tensors
-
-        nncf.set_log_level(logging.ERROR)
-        graph = openvino.convert_model(_Logits(model), example_input=_tensors(example))
-        rng = np.random.default_rng(0)
-        samples = [_inputs(rng, list(example), 1, length, model) for length in LENGTHS * 8]
-        graph = nncf.quantize(
-            graph, nncf.Dataset(samples), model_type=nncf.ModelType.TRANSFORMER, subset_size=24
-        )
-        self._request = openvino.compile_model(graph, "CPU").create_infer_request()
-        self._names = {name for entry in graph.inputs for name in entry.get_names()}
 
 
 def _inputs(
@@ -102,11 +40,6 @@ def _inputs(
 
 
 def _started(name: str, model: Any, example: Inputs) -> tuple[Runtime | None, float, str]:
-    others: dict[str, Callable[..., Runtime]] = {
-        "torch-compile": Compiled,
-        "onnx-int8": OnnxInt8,
-        "openvino-int8": OpenVinoInt8,
-    }
     begun = time.perf_counter()
     try:
         with (
@@ -115,8 +48,7 @@ def _started(name: str, model: Any, example: Inputs) -> tuple[Runtime | None, fl
             contextlib.redirect_stderr(io.StringIO()),
         ):
             warnings.simplefilter("ignore")
-            make = others.get(name)
-            runtime = make(model, example) if make else start(name, model, example)
+            runtime = start(name, model, example)
             runtime.run(example)
     except Exception as problem:  # what does not run here is a line of the table
         return None, 0.0, str(problem).splitlines()[0][:60]
@@ -141,7 +73,7 @@ def compare(case: Case) -> None:
     print("|---|---|" + "---|" * len(lengths) + "---|", flush=True)
     base: dict[int, float] = {}
     truth = None
-    for name in (*RUNTIMES, "torch-compile", "onnx-int8", "openvino-int8"):
+    for name in RUNTIMES:
         runtime, begun, trouble = _started(name, case.model, example)
         if runtime is None:
             print(f"| {name} | {trouble} |", flush=True)
@@ -173,6 +105,12 @@ def _cost(runtime: Runtime, inputs: Inputs) -> float:
     return min(times) / len(inputs["input_ids"])
 
 
+def bundled(name: str) -> Case:
+    """A model of Piste's own."""
+    loaded: Any = piste.load(name)
+    return Case(name, loaded.model, loaded.tokenizer, [])
+
+
 def main() -> None:
     """Compare on the large and on the bundled models."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -181,7 +119,7 @@ def main() -> None:
     print("Speed in multiples of torch in float32 (seconds for 1,000 questions).")
     for name in options.cases.split(","):
         made = {"encoder": encoder, "decoder": decoder}.get(name)
-        compare(made() if made else bundled(name, ["A text ."]))
+        compare(made() if made else bundled(name))
 
 
 if __name__ == "__main__":

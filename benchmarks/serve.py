@@ -52,6 +52,8 @@ class Visits:
         kinds = ("explanation", "view", "removal", "cancelled", "left")
         self.seconds: dict[str, list[float]] = {kind: [] for kind in kinds}
         self.errors: Counter[str] = Counter()
+        self.later = 0
+        """How often the queue was full."""
 
     def timed(self, kind: str, act: Callable[[], Answer]) -> Answer:
         """Do it, and note how long it took if it went well."""
@@ -62,7 +64,13 @@ class Visits:
         return answer
 
     def error(self, problem: Exception) -> None:
-        """Note what went wrong."""
+        """Note what went wrong; who is told to come later waits as long as the server says."""
+        answer = getattr(problem, "response", None)
+        if answer is not None and answer.status_code == 503:
+            with self._lock:
+                self.later += 1
+            time.sleep(float(answer.headers["retry-after"]))
+            return
         with self._lock:
             self.errors[f"{type(problem).__name__}: {problem}"[:200]] += 1
 
@@ -163,7 +171,7 @@ def report(visits: Visits, memory: dict[str, float]) -> None:
             continue
         figures = np.percentile(seconds, [50, 95, 100])
         print(f"| {kind} | {len(seconds)} | " + " | ".join(f"{one:.2f}" for one in figures) + " |")
-    print(f"\nErrors: {sum(visits.errors.values())}")
+    print(f"\nTold to come later: {visits.later}. Errors: {sum(visits.errors.values())}")
     for problem, count in visits.errors.most_common(5):
         print(f"- {count} × {problem}")
     print("\n| resident memory | MB |\n|---|---|")
@@ -182,7 +190,8 @@ def main() -> None:
     chosen = parser.parse_args()
     visits, memory = Visits(), {}
     with serving(chosen.model, chosen.port) as (address, process):
-        httpx.get(address, timeout=60).raise_for_status()
+        with httpx.Client(base_url=address, timeout=300) as first:
+            finished(first, "a film")  # the server answers before its models are loaded
         memory["at the start"] = resident(process)
         end = time.monotonic() + chosen.seconds
         clients = [

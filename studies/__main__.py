@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import studies
-from piste.cli import common, run_command
+from piste.cli import command, options, run_command
 from piste.cli.demo import list_rows
 from piste.errors import PisteError
 
@@ -29,8 +29,8 @@ def study(
     weights: Annotated[
         Path | None, typer.Option(help="Folder of pretrained models, a folder each.")
     ] = None,
-    seed: common.Seed = 0,
-    as_json: common.AsJson = False,
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Repeat an experiment of the papers; one that was stopped goes on where it was."""
     if list_them:
@@ -38,15 +38,15 @@ def study(
         return
     if name is None:
         raise PisteError("Which study? Name one of: " + ", ".join(studies.names()) + ".")
-    common.start()
+    command.start()
     found = studies.run(name, folder, quick=quick, seed=seed, data=data, weights=weights)
     own = folder / f"{name}{'-quick' * quick}"
     if as_json:
         claims = [dict(zip(("paper", "ours", "it"), one, strict=True)) for one in found.claims]
         typer.echo(json.dumps({"study": name, "folder": str(own), "claims": claims}))
         return
-    common.out.print(found.markdown(), highlight=False, markup=False, soft_wrap=True)
-    common.out.print(f"written: {own / 'findings.md'}", highlight=False)
+    command.out.print(found.markdown(), highlight=False, markup=False, soft_wrap=True)
+    command.out.print(f"written: {own / 'findings.md'}", highlight=False)
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ class PlainModel:
         shap: Any = need("shap", "peers", _PURPOSE)
         n = len(self.words)
         self.lengths = []
-        with silent(), _own_numbers():
+        with silent(), own_random_numbers():
             explainer = shap.KernelExplainer(self.of_masks, np.zeros((1, n)))
             scores = explainer.shap_values(np.ones((1, n)), nsamples=samples, silent=True)
         return np.asarray(scores, dtype=np.float64).reshape(n)
@@ -95,7 +95,7 @@ def silent() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _own_numbers() -> Iterator[None]:
+def own_random_numbers() -> Iterator[None]:
     """The library draws from everybody's random numbers: they are put back as they were."""
     before = np.random.get_state()
     np.random.seed(0)

@@ -14,7 +14,6 @@ the same texts, plus or minus two standard errors.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from benchmarks.panel.command import chosen, parser, places
 from benchmarks.panel.inputs import GROUPS, inputs
 from benchmarks.panel.judging import Trial
 from benchmarks.panel.models import Model, Places
+from benchmarks.panel.results import Results
 from piste.classifiers import Classifier
 from piste.errors import PisteError
 
@@ -54,29 +54,6 @@ COLUMNS = (
     ("mixing", "mixing"),
     ("behind", "deletion, default less this one"),
 )
-
-
-class Results:
-    """Rows in a file, one for every model, group, input and method."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-        self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
-        self.known = {self._key(row) for row in self.rows}
-
-    @staticmethod
-    def _key(row: dict[str, Any]) -> tuple[str, ...]:
-        return tuple(str(row[name]) for name in ("model", "group", "input", "method"))
-
-    def has(self, **key: Any) -> bool:
-        return self._key(key) in self.known
-
-    def add(self, row: dict[str, Any]) -> None:
-        self.rows.append(row)
-        self.known.add(self._key(row))
-        with self.file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row) + "\n")
 
 
 def measure(

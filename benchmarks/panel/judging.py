@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from piste.engine import Engine
 from piste.explanation import Explanation, r_squared
 from piste.subject import Subject
 from piste.target import Target, resolve
-from piste.types import Floats
+from piste.types import Flags, Floats
 
 ALL, FEW = 150, 120
 STEPS = np.linspace(0.05, 0.5, 10)
@@ -58,10 +58,7 @@ class Trial:
 
     def judge(self, e: Explanation) -> dict[str, float]:
         """Fidelity by kind of question, deletion, and what is said of the scores."""
-        found = {
-            f"r2 {kind}": r_squared(self._expected(e, some), self.answers[kind])
-            for kind, some in self.questions.items()
-        }
+        found = self.fidelity(lambda masks: np.asarray(e.predict(masks)))
         found |= self.deletion(e.score())
         if "value" in e.scores:
             found |= self._values(e)
@@ -76,13 +73,18 @@ class Trial:
             "mixing": e.mixing.value if e.mixing else float("nan"),
         }
 
-    def _expected(self, e: Explanation, questions: Sequence[Any]) -> Floats:
-        masks = np.zeros((len(questions), len(self.subject)), dtype=bool)
-        for row, question in zip(masks, questions, strict=True):
-            row[question] = True
-        return np.asarray(e.predict(masks))
+    def fidelity(self, predict: Callable[[Flags], Floats]) -> dict[str, float]:
+        """R² of what is predicted for the units that are kept, by kind of question."""
+        found = {}
+        for kind, questions in self.questions.items():
+            masks = np.zeros((len(questions), len(self.subject)), dtype=bool)
+            for row, question in zip(masks, questions, strict=True):
+                row[question] = True
+            found[f"r2 {kind}"] = r_squared(predict(masks), self.answers[kind])
+        return found
 
     def deletion(self, score: Floats) -> dict[str, float]:
+        """How far log-odds and probability fall on average as the highest scores go first."""
         n, order = len(self.subject), np.argsort(-score, kind="stable")
         gone = np.unique(np.clip(np.round(STEPS * n).astype(int), 1, max(n - 1, 1)))
         left = [np.sort(order[count:]) for count in gone]

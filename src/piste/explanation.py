@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from piste.answer import Answer, SpanChoice
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.slalom.pairs import PairEffect, strongest_pairs
 from piste.subject import Input, Unit
 from piste.surrogates import Mixing, Surrogate, as_counts
@@ -372,3 +372,15 @@ def _frozen(array: ArrayLike) -> Floats:
     copy = np.array(array, dtype=np.float64)
     copy.setflags(write=False)
     return copy
+
+
+def listed_explanations(given: object) -> list[Explanation]:
+    """One explanation or several as a list; anything else is refused."""
+    found = [given] if isinstance(given, Explanation) else given
+    if not isinstance(found, Iterable) or isinstance(found, (str, Mapping)):
+        raise PisteError(f"Expected an explanation or a list of them, got {shorten(given)}.")
+    listed = list(found)
+    for one in listed:
+        if not isinstance(one, Explanation):
+            raise PisteError(f"Expected an explanation, got {shorten(one)}: call piste.explain.")
+    return listed

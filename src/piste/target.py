@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from piste.errors import PisteError, shorten
+from piste.errors import PisteError, one_line, shorten
 from piste.types import Floats
 
 if TYPE_CHECKING:
@@ -98,7 +98,15 @@ class Target:
                 f"The target {self.name!r} was a function, which a stored result can't keep: "
                 "explain again with the function."
             )
-        numbers = self.function(logits)
+        try:
+            numbers = self.function(logits)
+        except PisteError:
+            raise
+        except Exception as problem:  # it is not ours: anything may come
+            raise PisteError(
+                f"The target function {self.name!r} failed with {type(problem).__name__} "
+                f"({one_line(problem)}): try it on a few rows of logits by itself."
+            ) from problem
         if hasattr(numbers, "detach"):
             numbers = numbers.detach().cpu().numpy()
         try:

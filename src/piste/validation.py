@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from numbers import Integral
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 
 MOST_CHARACTERS = 1_000_000
 """Of one text: a long novel. More is a file that was meant for something else."""
@@ -35,6 +37,19 @@ def check_size(what: str, size: int, most: int, counted: str, advice: str) -> No
     """
     if size > most:
         raise PisteError(f"{what} has {size:,} {counted}, at most {most:,} are read: {advice}.")
+
+
+def as_path(name: str, value: object) -> Path:
+    """The path that was given, or a refusal.
+
+    >>> as_path("path", 5)
+    Traceback (most recent call last):
+        ...
+    piste.errors.PisteError: path: expected the path of a file or folder, got 5.
+    """
+    if not isinstance(value, (str, PathLike)):
+        raise PisteError(f"{name}: expected the path of a file or folder, got {shorten(value)}.")
+    return Path(value)
 
 
 def check_seed(seed: object) -> None:

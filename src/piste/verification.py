@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
@@ -12,9 +12,9 @@ import numpy as np
 from piste.classifiers import load
 from piste.data.storage import number, numbers
 from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.evaluation.judging import bind
-from piste.explanation import Explanation
+from piste.explanation import Explanation, listed_explanations
 from piste.target import probabilities
 
 
@@ -78,7 +78,7 @@ def check(
     where every class is explained, the predicted one is checked.
     """
     loaded = load(classifier)
-    given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    given = listed_explanations(explanations)
     if not given:
         raise PisteError("There is nothing to check: give at least one explanation.")
     first = given[0]
@@ -119,8 +119,12 @@ def _label(e: Explanation, logits: Any) -> str:
     return e.output.label if e.answer is not None else e.output.labels[int(np.argmax(logits))]
 
 
-def _kept(removed: Sequence[int], n: int, can_be_empty: bool) -> Any:
+def _kept(removed: Any, n: int, can_be_empty: bool) -> Any:
     mask = np.ones(n, dtype=bool)
+    if isinstance(removed, str) or not isinstance(removed, Iterable):
+        raise PisteError(
+            f"removed: expected lists of units, as [[0], [1, 2]], got {shorten(removed)} in it."
+        )
     for unit in removed:
         if not isinstance(unit, (int, np.integer)) or not 0 <= unit < n:
             raise PisteError(

@@ -21,6 +21,7 @@ from PIL import Image
 
 import piste
 from piste import PisteError, corpus
+from piste.evaluation import evaluate, judge
 from tests.bad_inputs.files import GOOD, is_sentence
 from tests.corpus.corpora import left, loud, write
 
@@ -61,6 +62,10 @@ LOADING: dict[str, tuple[Callable[[], Any], str]] = {
     "an endless name": (lambda: piste.load("a" * 9000), "got the text"),
     "an unknown bundled model": (lambda: piste.load("piste:dreams"), "piste:reviews"),
     "an unknown option": (lambda: piste.load(loud, colour="red"), "no option 'colour'"),
+    "a tokenizer": (
+        lambda: piste.load(piste.load("piste:reviews").tokenizer),  # type: ignore[attr-defined]
+        "call piste.load(model, tokenizer)",
+    ),
     "a kind": (lambda: piste.load(loud, kind="odd"), "kind: expected one of"),
     "inputs": (lambda: piste.load(loud, inputs="sounds"), "inputs: expected one of"),
     "outputs": (lambda: piste.load(loud, outputs="odd"), "outputs: expected one of"),
@@ -92,6 +97,8 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "target number": (GOOD, {"target": 1.5}, "no class 1.5"),
     "target function": (GOOD, {"target": lambda logits: "x"}, "must return numbers"),
     "target shape": (GOOD, {"target": lambda logits: np.zeros(77)}, "one number per row"),
+    "target that raises": (GOOD, {"target": lambda logits: 1 / 0}, "failed with ZeroDivision"),
+    "units that raise": (GOOD, {"units": lambda text: 1 / 0}, "failed with ZeroDivision"),
     "target NaN": (GOOD, {"target": lambda logits: logits[:, 0] * np.nan}, "NaN or infinity"),
     "cache": (GOOD, {"cache": 5}, "cache: expected a folder, got 5"),
     "units": (GOOD, {"units": 5}, "units: expected"),
@@ -119,6 +126,43 @@ INPUTS: dict[str, tuple[Any, dict[str, Any], str]] = {
 @pytest.mark.parametrize(("text", "how", "words"), INPUTS.values(), ids=INPUTS)
 def test_inputs(given: Given, text: Any, how: dict[str, Any], words: str) -> None:
     assert words in refusal(lambda: piste.explain(given.model, text, **how))
+
+
+RESULTS: dict[str, tuple[Callable[[Any, Any, Path], Any], str]] = {
+    "a figure at a number": (lambda m, e, d: e.plot(path=5), "path: expected the path"),
+    "a page at a number": (lambda m, e, d: e.to_html(5), "path: expected the path"),
+    "removed units": (lambda m, e, d: piste.check(m, e, [1]), "removed: expected lists"),
+    "removed letters": (lambda m, e, d: piste.check(m, e, "ab"), "removed: expected lists"),
+    "a check of a text": (lambda m, e, d: piste.check(m, GOOD, [[1]]), "Expected an explanation"),
+    "a check of texts": (lambda m, e, d: piste.check(m, [GOOD], [[1]]), "call piste.explain"),
+    "judging a number": (lambda m, e, d: judge(m, 5, "deletion"), "Expected an explanation"),
+    "options of methods": (
+        lambda m, e, d: piste.compare(m, GOOD, ["lime"], options=5),
+        "options: expected options by method",
+    ),
+    "a folder of an evaluation": (
+        lambda m, e, d: evaluate(m, [GOOD], methods=["occlusion"], folder=5, progress=False),
+        "folder: expected the path",
+    ),
+    "a folder of a run": (lambda m, e, d: corpus.run([GOOD], m, 5), "out: expected the path"),
+    "columns": (
+        lambda m, e, d: corpus.run([GOOD], m, d / "run", columns="text"),
+        "columns: expected piste.corpus.Columns",
+    ),
+    "options of loading": (
+        lambda m, e, d: corpus.run([GOOD], "piste:reviews", d / "run", loading=5),
+        "loading: expected options",
+    ),
+    "a frame of a number": (lambda m, e, d: corpus.frame(5), "folder: expected the path"),
+}
+
+
+@pytest.mark.parametrize(("act", "words"), RESULTS.values(), ids=RESULTS)
+def test_results(
+    given: Given, tmp_path: Path, act: Callable[[Any, Any, Path], Any], words: str
+) -> None:
+    e = piste.explain(given.model, GOOD, method="occlusion", progress=False)
+    assert words in refusal(lambda: act(given.model, e, tmp_path))
 
 
 def test_compare_takes_one_input(given: Given) -> None:

@@ -98,7 +98,7 @@ def visitor(tmp_path_factory: pytest.TempPathFactory, reviews: Any) -> Visitor:
     return Visitor(TestClient(app, base_url=HERE), (str(folder.parent), "Traceback"))
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_odd_requests_that_come_through_to_the_models(visitor: Visitor, number: int) -> None:
     models = visitor.client.get("/api/models").json()["models"]
     spans = st.fixed_dictionaries({"start": st.integers(0, 9), "end": st.integers(1, 9)})
@@ -106,7 +106,7 @@ def test_odd_requests_that_come_through_to_the_models(visitor: Visitor, number: 
     ends: set[str] = set()
 
     @seed(number)
-    @settings(BOUNDED, max_examples=20, derandomize=False, database=None)
+    @settings(BOUNDED, max_examples=60 if number else 15, derandomize=False, database=None)
     @given(requests(models), spans | anything(4), units | anything(4))
     def go(request: Any, span: Any, removed: Any) -> None:
         ends.add(visitor.explain(request, span, removed))

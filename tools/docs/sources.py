@@ -27,7 +27,7 @@ CHAPTERS = {
     "Using Piste": "explaining units classifiers images attention concepts corpus page gallery",
     "Language models": "language-models context served",
     "Background": "slalom methods fidelity evaluation defaults performance reproduction",
-    "Results": "results/README results/panel results/eggen results/concepts results/images"
+    "Results": "results/README results/frontier results/panel results/eggen results/concepts results/images"
     " results/architectures",
     "Extending": "extending contributing architecture changelog",
 }

@@ -27,6 +27,11 @@ class Function:
                 f"Expected a function or a model, got the class {source.__name__}: make an "
                 "object of it first."
             )
+        if hasattr(source, "encode") and hasattr(source, "decode"):
+            raise PisteError(
+                f"Expected a function or a model, got the tokenizer {type(source).__name__} alone: "
+                "call piste.load(model, tokenizer)."
+            )
         if how.runtime != "torch":
             raise PisteError(
                 f"runtime: expected 'torch' for a function, got {how.runtime!r}: only a Hugging "

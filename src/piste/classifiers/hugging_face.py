@@ -234,9 +234,9 @@ def _classifier(
         )
     if not images:
         check_vocabulary(reader, options["name"] or type(model).__name__)
-        for ending, kind in _WORD_MODELS.items():
+        for ending, words in _WORD_MODELS.items():
             if type(model).__name__.endswith(ending):
-                return kind(model, reader, **options)
+                return words(model, reader, **options)
         return TextClassifier(model, reader, **options)
     if options["runtime"] != "torch":
         raise PisteError(

@@ -17,8 +17,8 @@ from piste.concepts.examples import (
     check_count,
     distinct,
     examples_of,
-    shipped,
 )
+from piste.concepts.shipped_concepts import shipped
 from piste.errors import PisteError, shorten
 from piste.image import ImageInput
 from piste.target import Target, resolve

@@ -18,10 +18,10 @@ from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, prompt_fields, 
 from piste.corpus.stages import Stage, stage_ends, stages
 from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.methods.base import expected_questions
 from piste.subject import Subject
-from piste.validation import check_count
+from piste.validation import as_path, check_count
 from piste.vocabulary.corpus_prior import LEAST_DOCUMENTS, CorpusPrior
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
@@ -118,6 +118,9 @@ def run(
     """
     if workers is not None:
         check_count("workers", workers)
+    as_path("out", out)
+    if columns is not None and not isinstance(columns, Columns):
+        raise PisteError(f"columns: expected piste.corpus.Columns(text=…), got {shorten(columns)}.")
     if engine not in ("local", "ray"):
         raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
     check_prior(prior)

@@ -21,7 +21,7 @@ from piste.data.frames import frame_table
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
 from piste.engine.engine import fix_batch_sizer, release_memory
 from piste.engine.progress import ProgressOption
-from piste.errors import PisteError, ServiceError
+from piste.errors import PisteError, ServiceError, shorten
 from piste.explanation import Explanation
 from piste.methods import Method, MethodChoice, make
 from piste.methods.learning_slalom import LearningSlalom
@@ -77,6 +77,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_count("block", self.block)
+        if not isinstance(self.loading, Mapping):
+            raise PisteError(
+                f"loading: expected options of piste.load by name, got {shorten(self.loading)}."
+            )
         check_kept(self.columns.keep or (), DOCUMENT_COLUMNS)
         check_seed(self.how.get("seed", 0))
         method = self.made_method()  # refused here, before anything is read

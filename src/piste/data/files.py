@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from piste.errors import PisteError
+from piste.validation import as_path
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -16,7 +17,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 def write_bytes(path: str | Path, content: bytes) -> None:
     """Like :func:`write_text`, for figures and tables."""
-    path = Path(path).resolve()  # a link stays a link
+    path = as_path("path", path).resolve()  # a link stays a link
     try:
         if path.exists() and not path.is_file():  # a device or a pipe can't be replaced
             path.write_bytes(content)
@@ -40,7 +41,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 def make_folder(folder: str | Path) -> Path:
     """The folder, made if it isn't there, or a clear refusal."""
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        as_path("folder", folder).mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise PisteError(
             f"The folder {str(folder)!r} can't be made: {problem.strerror}."

@@ -15,7 +15,7 @@ from typing import Any
 
 from piste.data.files import make_folder, write_text
 from piste.errors import READING_ERRORS, PisteError, one_line, shorten
-from piste.validation import check_size
+from piste.validation import as_path, check_size
 
 _MOST_BYTES = 50_000_000
 """Of a manifest."""
@@ -35,7 +35,7 @@ class RunKind:
 
     def read(self, folder: str | Path) -> dict[str, Any]:
         """The manifest in a folder, refused if there is none that can be read."""
-        file = Path(folder) / self.manifest
+        file = as_path("folder", folder) / self.manifest
         if not file.is_file():
             raise PisteError(f"{str(folder)!r} holds no {self.name}: {self.manifest} is missing.")
         try:
@@ -80,7 +80,7 @@ def open_run(path: str | Path, kind: RunKind) -> Iterator[dict[str, Any] | None]
     >>> with open_run(folder, kind) as before:
     ...     check_same(folder, before["settings"], {"seed": 0})
     """
-    folder = Path(path)
+    folder = as_path("folder", path)
     if folder.is_dir() and not (folder / kind.manifest).exists() and _holds_something(folder):
         raise PisteError(
             f"{str(path)!r} is not empty and holds no {kind.name}: choose an empty or a new folder."

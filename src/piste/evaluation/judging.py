@@ -15,7 +15,7 @@ from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError, shorten
 from piste.evaluation.metrics import Answers, Case, Metric, make, model_metrics
 from piste.evaluation.results import Row
-from piste.explanation import Explanation
+from piste.explanation import Explanation, listed_explanations
 from piste.subject import UNIT_KINDS, Sequence1D, Subject, Unit
 from piste.types import Flags, Floats
 from piste.validation import check_count
@@ -69,7 +69,7 @@ def judge(
     """
     loaded, chosen = load(classifier), _asking(metrics)
     check_count("seed", seed, least=0)
-    given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    given = listed_explanations(explanations)
     judgements = _judgements(loaded, given, score, _masks(given, rationales), examples, seed)
     rows: dict[int, Row] = {}
     with Progress(progress) as shown, opened(cache) as kept:

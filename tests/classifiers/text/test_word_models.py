@@ -103,6 +103,11 @@ def test_an_explanation_of_a_tag(tagger: Any) -> None:
     assert predicted.target.name == f"log-odds of {TAGS[int(logits.argmax())]!r}"
     both = piste.compare(tagger, TEXT, ["slalom", "occlusion"], target="good", samples=40)
     assert set(both.explanations) == {"slalom", "occlusion"}
+    without = piste.check(tagger, e, [[0]])[0]
+    one, _ = tagger.at(TEXT, "good")
+    subject = one.subject(TEXT)
+    asked = e.target(subject.ask([range(1, len(subject))]))[0]
+    assert without.answer == pytest.approx(asked, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
+from piste.classifiers.outputs import call
 from piste.classifiers.text.units import Token
 from piste.errors import PisteError
 from piste.subject import SpanFunction, Spans, read_spans
@@ -27,7 +28,7 @@ def place_spans(units: Spans | SpanFunction, texts: Sequence[str]) -> list[Place
     spans: list[Placed] = []
     if callable(units):
         for segment, text in enumerate(texts):
-            given: object = units(text)
+            given: object = call(units, "units", text)
             items = list(given) if isinstance(given, Iterable) else []
             # A text without spans is pinned whole, if the other one of the pair has some.
             found = read_spans(items, given) if items or len(texts) == 1 else ()

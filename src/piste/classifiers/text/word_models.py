@@ -23,6 +23,7 @@ from piste.classifiers.text.classifier import TextClassifier
 from piste.classifiers.text.tokenization import read_tokens
 from piste.classifiers.text.units import Token
 from piste.errors import PisteError, one_line, shorten
+from piste.explanation import Explanation
 from piste.subject import Question, Subject
 from piste.target import Target, TargetChoice
 from piste.types import Flags, Floats, Ints
@@ -140,6 +141,15 @@ class WordModel(TextClassifier):
             f"Methods that look inside explain answers about whole texts, and {self.name!r} "
             "answers about words: choose a method that asks, such as slalom, lime or occlusion."
         )
+
+    def explained(self, explanation: Explanation) -> WordModel:
+        """The classifier of the place that an explanation is about."""
+        place = explanation.classifier.get("place")
+        if self.place is not None or not place:
+            return self
+        found: WordModel = self._placed(*place)
+        found.labels = explanation.output.labels
+        return found
 
     def describe(self) -> dict[str, object]:
         return super().describe() | ({"place": list(self.place)} if self.place else {})

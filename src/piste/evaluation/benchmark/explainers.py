@@ -55,6 +55,10 @@ def make_entries(
     if not isinstance(names, Iterable):
         raise PisteError(f"methods: expected a list of names, got {shorten(names)}.")
     listed = split_names(names) if isinstance(names, str) else list(names)
+    if options is not None and not isinstance(options, Mapping):
+        raise PisteError(
+            f"options: expected options by method, as {{'lime': {{…}}}}, got {shorten(options)}."
+        )
     if not listed:
         raise PisteError("No method was given: name at least one (see `piste methods`).")
     entries = [_entry(name, samples, options or {}) for name in listed]

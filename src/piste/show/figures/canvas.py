@@ -23,6 +23,7 @@ from piste.explanation import Explanation
 from piste.show import colours, wording
 from piste.show.summary import Summary
 from piste.types import Floats
+from piste.validation import as_path
 
 # Asked for only where installed: matplotlib complains of every family it can't find.
 _FALLBACKS = (
@@ -173,7 +174,7 @@ def bounded(errors: Floats) -> Floats:
 
 def format_of(path: str | Path) -> str:
     """The format a path asks for; unknown ones are refused."""
-    suffix = Path(path).suffix.lower()
+    suffix = as_path("path", path).suffix.lower()
     if suffix not in SUFFIXES:
         raise PisteError(f"A figure can't be saved as {str(path)!r}: use {', '.join(SUFFIXES)}.")
     return suffix[1:]

@@ -1,1 +1,0 @@
-"""How fast Piste is beside its peers and beside the bare model, and at what faithfulness."""
