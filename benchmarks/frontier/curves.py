@@ -45,7 +45,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How much longer a peer takes than Piste for what the peer reaches at best."""
+    """How much longer the quickest peer takes than Piste for what peers reach at best."""
 
     peer: Point
     reached: float
@@ -126,15 +126,12 @@ def leads(some: Sequence[Point], metric: str) -> list[Lead]:
     return found
 
 
-def ratios(some: Sequence[Point], metric: str) -> list[Ratio]:
-    """One for every peer that is better than a constant, the best peer first."""
-    ours = frontier(filter(is_ours, some), metric)
-    found = []
-    for family in dict.fromkeys(point.family for point in some if is_peer(point)):
-        own = frontier([point for point in some if point.family == family], metric)
-        reached = own[-1].figures[metric]
-        if reached <= 0:
-            continue
-        as_good = [point.seconds for point in ours if point.figures[metric] >= reached - EQUAL]
-        found.append(Ratio(own[-1], reached, min(as_good, default=math.inf)))
-    return sorted(found, key=lambda ratio: -ratio.reached)
+def ratio(some: Sequence[Point], metric: str) -> Ratio | None:
+    """Of the quickest peer that is as good as any peer gets; None if none is above 0."""
+    best = max((p.figures[metric] for p in some if is_peer(p)), default=0.0)
+    if best <= 0:
+        return None
+    as_good = [point for point in some if point.figures[metric] >= best - EQUAL]
+    peer = min(filter(is_peer, as_good), key=lambda point: point.seconds)
+    ours = min((point.seconds for point in as_good if is_ours(point)), default=math.inf)
+    return Ratio(peer, best, ours)

@@ -22,7 +22,7 @@ from benchmarks.frontier.curves import (
     is_peer,
     leads,
     points,
-    ratios,
+    ratio,
 )
 
 METRICS = {
@@ -83,31 +83,32 @@ def _overview(
     models: dict[str, list[Row]], found: dict[str, list[Point]], metric: str
 ) -> list[str]:
     lines = [
-        "| model | inputs | units | best peer | its best | its seconds | Piste's seconds for it "
-        "| peer ÷ Piste | Piste's best | its seconds | where a peer leads |",
+        "| model | inputs | units | best peer (questions) | peers' best | its seconds "
+        "| Piste's seconds for it | peer ÷ Piste | Piste's best | its seconds "
+        "| where a peer leads |",
         "|" + "---|" * 11,
     ]
     for name, rows in models.items():
-        best = ratios(found[name], metric)
+        best = ratio(found[name], metric)
         ours = frontier([point for point in found[name] if point.family == OURS], metric)
         if not ours:
             continue
         inputs = len({row["input"] for row in rows})
         units = f"{np.median([row['units'] for row in rows]):.0f}"
-        peer = _ratio(best[0]) if best else ["none is above 0", "", "", "", ""]
+        peer = _ratio(best) if best else ["none is above 0", "", "", "", ""]
         own = [_figure(ours[-1].figures[metric]), _seconds(ours[-1].seconds)]
         where = "; ".join(map(_lead, leads(found[name], metric))) or "nowhere"
         lines.append(f"| {' | '.join([name, str(inputs), units, *peer, *own, where])} |")
     return lines
 
 
-def _ratio(ratio: Ratio) -> list[str]:
-    family = ratio.peer.family
-    if ratio.peer.budget is not None:
-        family += f" ({ratio.peer.budget})"
-    times = "" if math.isinf(ratio.ours) else f"{ratio.times:.1f}"
-    ours = "not reached" if math.isinf(ratio.ours) else _seconds(ratio.ours)
-    return [family, _figure(ratio.reached), _seconds(ratio.peer.seconds), ours, times]
+def _ratio(best: Ratio) -> list[str]:
+    family = best.peer.family
+    if best.peer.budget is not None:
+        family += f" ({best.peer.budget})"
+    times = "" if math.isinf(best.ours) else f"{best.times:.1f}"
+    ours = "not reached" if math.isinf(best.ours) else _seconds(best.ours)
+    return [family, _figure(best.reached), _seconds(best.peer.seconds), ours, times]
 
 
 def _lead(lead: Lead) -> str:

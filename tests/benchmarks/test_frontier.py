@@ -7,7 +7,7 @@ import pytest
 import piste
 from benchmarks.frontier.__main__ import _expected, timed
 from benchmarks.frontier.contenders import OURS, Contender, Input, contenders
-from benchmarks.frontier.curves import Point, frontier, leads, points, ratios, seconds
+from benchmarks.frontier.curves import Point, frontier, leads, points, ratio, seconds
 from benchmarks.frontier.libraries import Libraries
 from benchmarks.frontier.page import METRICS, write
 from benchmarks.panel.judging import Trial
@@ -58,15 +58,17 @@ def test_a_peer_that_is_better_in_the_end_leads_from_there_on():
     assert (last.family, last.start, last.end) == ("SPEX", 3.0, math.inf)
 
 
-def test_the_ratio_is_to_the_quickest_budget_that_is_as_good():
-    best, other = ratios(CURVES, "r2 all")
-    assert (best.peer.family, best.times) == ("SPEX", 2.0)
-    assert (other.peer.family, other.times) == ("LIME", 2.5)
+def test_the_ratio_is_of_the_quickest_that_are_as_good_as_any_peer():
+    best = ratio([*CURVES, point("LIME", 1.5, 0.79), point("SPEX", 2.5, 0.80)], "r2 all")
+    assert best is not None
+    assert (best.peer.family, best.reached, best.times) == ("LIME", 0.8, 1.5)
 
 
 def test_what_piste_does_not_reach_has_no_ratio():
-    (best, *_) = ratios([*CURVES, point("SPEX", 3.0, 0.95)], "r2 all")
+    best = ratio([*CURVES, point("SPEX", 3.0, 0.95)], "r2 all")
+    assert best is not None
     assert math.isinf(best.ours)
+    assert ratio([point(OURS, 1.0, 0.5), point("LIME", 1.0, -0.5)], "r2 all") is None
 
 
 def test_medians_are_of_those_measured_on_all_inputs():
