@@ -5,8 +5,10 @@
 
 `speed`: `--explained` reviews by one run, one by one, and by the authors' published package (its
 default of 500 calls, on a few); and from vocabularies of 100 and of `--documents` other reviews,
-with and without refining; with the median R² on removals nobody was fitted to. `memory`: peak of
-runs of their own over 1,000 and 20,000 rows, from a vocabulary. `kills`: a run in a process of its
+with and without refining; with the median R² on removals nobody was fitted to. `curve`: what a
+document costs in one run over `--documents` reviews as the run goes on and later ones learn from
+earlier ones, with the median of each document's own R². `memory`: peak of runs of their own over
+1,000, 10,000 and 50,000 short rows. `kills`: a run in a process of its
 own, killed at random moments and resumed until it is done, compared row by row with one that was
 not. `ray`: one worker and two, and as many processes without Ray; what two short rows take is told
 apart as starting.
@@ -27,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +43,7 @@ MODEL = "piste:reviews"
 JUDGED = 20
 FEW = 100
 ALONE = 50
-PARTS = ("speed", "memory", "kills", "ray")
+PARTS = ("speed", "curve", "memory", "kills", "ray")
 QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -117,6 +120,57 @@ def published(classifier: Any, examples: list[Example]) -> None:
     measured(f"published package, {len(examples)}", len(examples), run)
 
 
+def curve(examples: list[Example], base: Path, picture: Path | None) -> None:
+    """Cost and fidelity per document as the corpus grows, stage by stage."""
+    path, out = write(base / "curve.jsonl", examples), base / "curve"
+    classifier = piste.load(MODEL)
+    piste.explain(classifier, examples[0].text, long="truncate")  # warm up
+    ticks: list[tuple[int, float]] = []
+    corpus.run(path, MODEL, out, progress=lambda n, _: ticks.append((n, time.process_time())))
+    manifest, table = corpus.read_manifest(out), corpus.frame(out, "documents")
+    edges = sorted({0, len(examples), *map(int, manifest.get("priors", {}))})
+    print("\n| documents | ms per document | questions each | R² | share |\n|---|---|---|---|---|")
+    for start, end in pairwise(edges):
+        own = table[(table.document >= start) & (table.document < end)]
+        spent = _at(ticks, end) - _at(ticks, start)
+        known = manifest.get("priors", {}).get(str(start), {"targets": {}})["targets"]
+        share = ", ".join(f"{one['share']:.3f}" for one in known.values()) or "in full"
+        print(
+            f"| {start + 1:,} to {end:,} | {1000 * spent / (end - start):.0f} "
+            f"| {own.calls.mean():.0f} | {own.r2.median():.3f} | {share} |",
+            flush=True,
+        )
+    whole = _at(ticks, len(examples)) - _at(ticks, 0)
+    print(
+        f"| all {len(examples):,} | {1000 * whole / len(examples):.0f} | {table.calls.mean():.0f} "
+        f"| {table.r2.median():.3f} | |",
+        flush=True,
+    )
+    if picture is not None:
+        _draw(ticks, picture)
+
+
+def _at(ticks: list[tuple[int, float]], rows: int) -> float:
+    """Seconds when so many rows were done, the last time that it was said."""
+    return max(seconds for done, seconds in ticks if done == rows)
+
+
+def _draw(ticks: list[tuple[int, float]], picture: Path) -> None:
+    from piste.show.figures.canvas import canvas
+
+    figure, axes = canvas((6.5, 3.2))
+    last = dict(ticks)
+    steps = [
+        (end, 1000 * (last[end] - last[start]) / (end - start)) for start, end in pairwise(last)
+    ]
+    axes.step([end for end, _ in steps], [cost for _, cost in steps], where="pre")
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("documents explained")
+    axes.set_ylabel("ms of processor per document")
+    figure.savefig(picture, bbox_inches="tight")
+
+
 def command(path: Path, out: Path, *more: str) -> list[str]:
     """A corpus run in a process of its own."""
     return [sys.executable, "-m", "piste.cli", "corpus", str(path), "--out", str(out), *more]
@@ -125,17 +179,14 @@ def command(path: Path, out: Path, *more: str) -> list[str]:
 def memory(examples: list[Example], base: Path) -> None:
     """Peak memory of runs over few and many rows."""
     print("\n| rows | peak MB |\n|---|---|", flush=True)
-    words = base / "memory.parquet"
-    small = write(base / "small.jsonl", examples[:1000])
-    corpus.vocabulary(small, MODEL, documents=300, progress=False).to_parquet(words)
-    for count in (1000, 20_000):
-        path = base / f"rows{count}.jsonl"
+    words = sorted({word for one in examples[:200] for word in one.text.split()})
+    for count in (1000, 10_000, 50_000):
+        path, rng = base / f"rows{count}.jsonl", random.Random(0)
         with path.open("w", encoding="utf-8") as file:
-            for number in range(count):
-                text = examples[number % len(examples)].text
-                file.write(json.dumps({"text": f"{number} {text}"}) + "\n")
+            for _ in range(count):
+                file.write(json.dumps({"text": " ".join(rng.choices(words, k=12))}) + "\n")
         child = subprocess.Popen(
-            command(path, base / f"rows{count}", "--vocabulary", str(words), "--json"),
+            command(path, base / f"rows{count}", "--json"),
             **QUIET,
         )
         _, status, used = os.wait4(child.pid, 0)
@@ -207,6 +258,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--explained", type=int, default=100)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--picture", type=Path, help="where the curve is drawn")
     parser.add_argument("--parts", default=",".join(PARTS))
     options = parser.parse_args()
     wanted = options.documents + options.explained
@@ -219,6 +271,8 @@ def main() -> None:
                 kills(examples, base, options.kills)
             elif part == "speed":
                 speed(examples, base, options.explained)
+            elif part == "curve":
+                curve(examples[: options.documents], base, options.picture)
             else:
                 {"memory": memory, "ray": on_ray}[part](examples, base)
     finally:

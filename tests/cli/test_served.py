@@ -71,7 +71,9 @@ def test_corpus_and_evaluate(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps({"text": text, "label": 0}) + "\n" for text in texts))
     with serving(FakeServer()) as server:
         shared = ("--model", server.url, "--prompt", PROMPT, "--labels", "positive,negative")
-        dry, _ = run("corpus", file, "--out", tmp_path / "o", *shared, "--samples", 20, "--dry-run")
+        dry, _ = run(
+            "corpus", file, "--out", tmp_path / "o", *shared, "--samples", 20, "--estimate"
+        )
         assert "3 rows, up to 63 questions" in dry
         assert server.received == 0
         out, err = run("corpus", file, "--out", tmp_path / "o", *shared, "--samples", 20)

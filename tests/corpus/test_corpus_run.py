@@ -219,7 +219,7 @@ def test_without_a_block_the_corpus_decides(tmp_path: Path) -> None:
     assert len(list((tmp_path / "out" / "documents").glob("*.parquet"))) == 2
 
 
-def test_a_dry_run_counts(out: Path) -> None:
+def test_an_estimate_counts(out: Path) -> None:
     found = corpus.estimate(out.parent / "few.csv", model(), samples=40)
     assert (found.rows, found.tried) == (len(TEXTS), len(TEXTS))
     assert found.calls == run(out).calls

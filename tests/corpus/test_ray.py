@@ -40,7 +40,7 @@ def workers() -> list[int]:
             name = entry.read_bytes()
         except OSError:
             continue
-        if name.startswith(b"ray::Map"):
+        if name.startswith(b"ray::_Worker"):
             found.append(int(entry.parent.name))
     return found
 

@@ -97,8 +97,12 @@ class RunOptions:
     resume: Annotated[
         bool, typer.Option("--resume", hidden=True, help="Not needed: a run goes on by itself.")
     ] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would take, and stop.")
+    prior: Annotated[
+        str,
+        typer.Option(help="auto: later rows learn from earlier ones and are asked less; or none."),
+    ] = "auto"
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what it would take, and stop.")
     ] = False
     engine: Annotated[str, typer.Option(help="local, or ray for more processes.")] = "local"
     address: Annotated[str | None, typer.Option(help="The Ray cluster; default: this machine.")] = (
@@ -120,9 +124,11 @@ def corpus(
 ) -> None:
     """Explain every row of a file or a folder; the same command continues a stopped run."""
     shared: dict[str, Any] = {"block": run.block, "runtime": run.runtime, **explained.how}
-    shared["loading"] = command.loading(prompted)
+    shared |= {"loading": command.loading(prompted), "prior": run.prior}
     if run.engine not in ("local", "ray"):
         raise PisteError(f"--engine: expected local or ray, got {run.engine!r}.")
+    if run.prior not in ("auto", "none"):
+        raise PisteError(f"--prior: expected auto or none, got {run.prior!r}.")
     if run.workers is not None:
         check_count("--workers", run.workers)
     from piste import corpus as library
@@ -132,9 +138,9 @@ def corpus(
     start = time.perf_counter()
     try:
         with command.working(as_json=run.as_json) as shown:
-            if run.dry_run:
+            if run.estimate:
                 shown.stage("explaining some documents")
-                estimate = library.estimate(rows.input, explained.model, **shared)
+                expected = library.estimate(rows.input, explained.model, **shared)
             else:
                 quiet = run.as_json or not sys.stderr.isatty()
                 counts = library.run(
@@ -149,13 +155,13 @@ def corpus(
                     **shared,
                 )
     except KeyboardInterrupt as stop:
-        if run.dry_run:
+        if run.estimate:
             raise
         raise KeyboardInterrupt(
             f"stopped. What is explained so far is in {rows.out}: the same command continues."
         ) from stop
-    if run.dry_run:
-        _tell_estimate(estimate, run.as_json)
+    if run.estimate:
+        _tell_estimate(expected, run.as_json)
         return
     if counts.refused and not counts.documents:
         reason = next(library.errors(rows.out))["reason"].rstrip(".")
@@ -216,6 +222,12 @@ def _tell_estimate(found: Any, as_json: bool) -> None:
         f"(from {found.tried} documents, explained).",
         highlight=False,
     )
+    if found.first is not None:
+        command.out.print(
+            f"The first {found.first:,} rows take {found.first_calls:,.0f} of these calls; later "
+            "rows learn from those before them. More documents tell more, so it may be less.",
+            highlight=False,
+        )
     if found.refused:
         command.out.print(f"{found.refused} of the first rows would be refused.", highlight=False)
 

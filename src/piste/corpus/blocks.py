@@ -60,6 +60,8 @@ class Part:
     refused: tuple[RefusedDocument, ...]
     rows: int
     calls: int
+    told: bytes = b""
+    """What its documents told for those of later stages."""
 
     @property
     def errors(self) -> str:

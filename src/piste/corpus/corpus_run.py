@@ -11,19 +11,24 @@ from typing import Any, Literal, TypeAlias
 
 from piste.classifiers import Classifier
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part
-from piste.corpus.documents import Columns
+from piste.corpus.document_records import read_records
+from piste.corpus.documents import Block, Columns, Document
 from piste.corpus.part_store import KIND, Counts, PartStore
 from piste.corpus.plan import BLOCK, TRIED, Plan, explain_block, prompt_fields, suitable_block
+from piste.corpus.stages import Stage, stage_ends, stages
 from piste.data.tables import TableFile, count_rows
 from piste.engine.progress import Progress, ProgressOption
 from piste.errors import PisteError, shorten
 from piste.methods.base import expected_questions
 from piste.subject import Subject
 from piste.validation import as_path, check_count
+from piste.vocabulary.corpus_prior import LEAST_DOCUMENTS, CorpusPrior
 
 EngineChoice: TypeAlias = Literal["local", "ray"]
-Doer: TypeAlias = Callable[[Plan, Classifier, Sequence[TableFile], Sequence[int]], Iterator[Part]]
-"""Gives the parts of the blocks with these numbers, in any order."""
+PriorChoice: TypeAlias = Literal["auto", "none"]
+Doer: TypeAlias = Callable[[Iterator[Stage], Classifier, Sequence[TableFile]], Iterator[Part]]
+"""Gives the parts of all stages; within a stage in any order. A stage is asked for when the parts
+of the one before it are taken."""
 
 
 class _Rows(Progress):
@@ -67,6 +72,10 @@ class Estimate:
     seconds: float | None
     bytes: float | None
     """None where nothing was explained."""
+    first: int | None = None
+    """Rows that are asked in full, before anything is learned from them; None if nothing is."""
+    first_calls: float | None = None
+    """Questions of those."""
 
 
 def run(
@@ -83,6 +92,7 @@ def run(
     engine: EngineChoice = "local",
     address: str | None = None,
     workers: int | None = None,
+    prior: PriorChoice = "auto",
     progress: ProgressOption = None,
     **how: Any,
 ) -> Counts:
@@ -92,15 +102,19 @@ def run(
     a table of Arrow, or a list of dictionaries or texts.
 
     The results are those of :func:`piste.explain` with the same options (``how``), for which
-    questions of all texts in a block of rows are pooled. Rows that can't be explained are kept
-    with their reasons in ``out/errors``. A prompt with several fields is filled from the columns of
-    their names. The same call continues a run that was stopped, and its
-    results are those of a run that was not; ``resume`` is accepted as before and changes nothing.
-    ``block`` is how many rows are explained and stored together; without it, few of a small corpus
-    and 128 of a large one. With ``engine="ray"``, ``workers`` processes work on it, on the machines
-    of the cluster at ``address``; without an address on this one. ``loading`` are further options
-    of :func:`piste.load`, such as prompt and labels. Answers that are paid for, those of a served
-    model, are kept in ``out/answers`` unless ``cache`` names another folder.
+    questions of all texts in a block of rows are pooled. From the 33rd row on, SLALOM with its
+    usual questions learns from rows before what words do, and asks less (see
+    :mod:`piste.corpus.stages`); ``prior="none"`` asks about every row in full.
+
+    Rows that can't be explained are kept with their reasons in ``out/errors``. A prompt with
+    several fields is filled from the columns of their names. The same call
+    continues a run that was stopped, and its results are those of a run that was not; ``resume``
+    is accepted as before and changes nothing. ``block`` is how many rows are explained and stored
+    together; without it, few of a small corpus and 128 of a large one. With ``engine="ray"``,
+    ``workers`` processes work on it, on the machines of the cluster at ``address``; without an
+    address on this one. ``loading`` are further options of :func:`piste.load`, such as prompt and
+    labels. Answers that are paid for, those of a served model, are kept in ``out/answers`` unless
+    ``cache`` names another folder.
     """
     if workers is not None:
         check_count("workers", workers)
@@ -109,6 +123,7 @@ def run(
         raise PisteError(f"columns: expected piste.corpus.Columns(text=…), got {shorten(columns)}.")
     if engine not in ("local", "ray"):
         raise PisteError(f"engine: expected 'local' or 'ray', got {engine!r}.")
+    check_prior(prior)
     with _Rows(progress) as shown:
         shown.stage("counting rows")
         options = (method, how, runtime, block, loading)
@@ -117,6 +132,7 @@ def run(
         shown.stage("loading the model")
         classifier = plan.load()
         subjects = plan.check(classifier, files)
+        plan = replace(plan, learns=prior == "auto" and plan.can_learn(classifier))
         cached = False
         if classifier.costly and engine == "local":
             folder_of_answers = Path(plan.how.get("cache") or Path(out) / "answers")
@@ -128,7 +144,7 @@ def run(
         shown.stage("explaining")
         manifest = plan.manifest(classifier, files)
         with PartStore.opened(out, manifest) as folder:
-            left = [number for number in range(-(-rows // plan.block)) if number not in folder.done]
+            left = len(folder.done) < -(-rows // plan.block)
             shown.plan(rows)
             shown.advance(folder.counts.rows)
             missing = rows - folder.counts.rows
@@ -138,7 +154,8 @@ def run(
                 shown.say(classifier.expect(subjects, calls * missing, cached=cached))
             elif left:
                 shown.say(_cost(plan, missing, calls * missing))
-            for part in _doer(engine, address, workers, shown)(plan, classifier, files, left):
+            work = stages(plan, folder, rows)
+            for part in _doer(engine, address, workers, shown)(work, classifier, files):
                 folder.add(part)
                 shown.advance(part.rows)
             folder.finish()
@@ -153,14 +170,27 @@ def _doer(engine: EngineChoice, address: str | None, workers: int | None, shown:
         return RayRunner(address, workers)
 
     def locally(
-        plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
+        work: Iterator[Stage], classifier: Classifier, files: Sequence[TableFile]
     ) -> Iterator[Part]:
-        wanted = set(left)
-        for block in plan.blocks(files):
-            if block.number in wanted:
-                yield explain_block(plan, classifier, block, shown.within_block(len(block)))
+        blocks: Iterator[Block] = iter(())
+        for number, stage in enumerate(work):
+            if number == 0:
+                blocks = stage.plan.blocks(files)
+            wanted = set(stage.blocks)
+            for block in blocks:
+                if block.number in wanted:
+                    follow = shown.within_block(len(block))
+                    yield explain_block(stage.plan, classifier, block, follow)
+                if block.number >= stage.blocks[-1]:
+                    break
 
     return locally
+
+
+def check_prior(prior: str) -> None:
+    """Refuse what is no choice of a prior."""
+    if prior not in ("auto", "none"):
+        raise PisteError(f"prior: expected 'auto' or 'none', got {prior!r}.")
 
 
 def _planned(
@@ -227,37 +257,78 @@ def estimate(
     block: int | None = None,
     runtime: str = "torch",
     loading: Mapping[str, Any] | None = None,
+    prior: PriorChoice = "auto",
     **how: Any,
 ) -> Estimate:
     """What :func:`run` would take, from some documents of the first block, explained.
 
-    Documents of one block share questions, so that a whole block takes less than this says. Of a
-    served model nothing is explained: only the questions are known.
+    Where later rows learn from the first ones, some are explained with what others told: the whole
+    takes less than this says, because more documents tell more. Documents of one block share
+    questions, too. Of a served model nothing is explained: only the questions are known.
     """
+    check_prior(prior)
     plan, files, rows = _planned(input, model, columns, method, how, runtime, block, loading)
     first = next(plan.blocks(files), None)
     if first is None or not first.documents:
         raise PisteError(f"{files[0].name!r} has no row to explain in its first {plan.block}.")
-    step = max(len(first.documents) // TRIED, 1)
-    tried = tuple(islice(first.documents, 0, None, step))[:TRIED]
     classifier = plan.load()
     subjects = plan.check(classifier, files)
+    share = len(first.documents) / len(first)
     if classifier.costly:
-        share = len(first.documents) / len(first)
         each = _questions(plan, subjects) / max(len(subjects), 1)
         return Estimate(rows, 0, len(first.refused), each * rows * share, None, None)
-    warm = type(first)(first.number, tried[:1], ())
-    explain_block(plan, classifier, warm)
-    start = time.perf_counter()
-    part = explain_block(plan, classifier, type(first)(first.number, tried, ()))
-    spent = time.perf_counter() - start
-    share = len(first.documents) / len(first)
-    factor = rows * share / len(tried)
+    plan = replace(plan, learns=prior == "auto" and plan.can_learn(classifier))
+    in_full = rows
+    if plan.learns:
+        in_full = min(stage_ends(rows, plan.block)[0] * plan.block, rows)
+        plan = replace(plan, learns=in_full < rows)
+    documents = tuple(islice(_some(plan, files), 2 * TRIED))
+    tried = documents[:TRIED]
+    explain_block(plan, classifier, Block(0, tried[:1], ()))  # loads what is loaded once
+    spent = _tried(plan, classifier, tried)
+    told = list(read_records(spent.part.told))
+    factor = share * in_full / len(tried)
+    calls, seconds = spent.part.calls * factor, spent.seconds * factor
+    size = spent.size * factor
+    if not plan.learns:
+        return Estimate(rows, len(tried), len(first.refused), calls, seconds, size)
+    learned = CorpusPrior.learned(told, least=min(LEAST_DOCUMENTS, len(told)) or 1)
+    others = documents[TRIED:] or tried
+    later = _tried(replace(plan, prior=learned, learns=False), classifier, others)
+    factor = share * (rows - in_full) / len(others)
     return Estimate(
         rows,
-        len(tried),
+        len(documents),
         len(first.refused),
-        part.calls * factor,
-        spent * factor,
-        (len(part.documents) + len(part.units)) * factor,
+        calls + later.part.calls * factor,
+        seconds + later.seconds * factor,
+        size + later.size * factor,
+        in_full,
+        calls,
     )
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """Some documents, explained."""
+
+    part: Part
+    seconds: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of their results."""
+        return len(self.part.documents) + len(self.part.units)
+
+
+def _tried(plan: Plan, classifier: Classifier, documents: Sequence[Document]) -> _Tried:
+    start = time.perf_counter()
+    part = explain_block(plan, classifier, Block(0, tuple(documents), ()))
+    return _Tried(part, time.perf_counter() - start)
+
+
+def _some(plan: Plan, files: Sequence[TableFile]) -> Iterator[Document]:
+    """Documents from all over the first blocks."""
+    some = [document for block in islice(plan.blocks(files), 3) for document in block.documents]
+    step = max(len(some) // (2 * TRIED), 1)
+    return iter(some[::step])

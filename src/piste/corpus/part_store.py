@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 KIND = RunKind("corpus run", "manifest.json", key="piste_corpus", format=1)
 _FOLDERS = ("documents", "units", "errors")
+_TOLD = "told"
+"""The folder of what documents told, while a run goes on."""
 _PART = re.compile(r"part-(\d+)\.parquet")
 
 
@@ -60,12 +62,14 @@ class PartStore:
             if before is not None:
                 own._take_stock()
                 own._go_on(before)
+                if own.done and "priors" in before:
+                    own.manifest["priors"] = before["priors"]
             own._write("running")
             yield own
 
     def _take_stock(self) -> None:
         """What is there, and nothing of what was being written when the run stopped."""
-        for name in _FOLDERS:
+        for name in (*_FOLDERS, _TOLD):
             remove_unfinished(self.path / name, "part-*")
         for file in sorted((self.path / "documents").iterdir()):
             match = _PART.fullmatch(file.name)
@@ -83,7 +87,7 @@ class PartStore:
         except PisteError:
             if self.counts.documents:
                 raise
-            for name in _FOLDERS:
+            for name in (*_FOLDERS, _TOLD):
                 for file in (self.path / name).glob("part-*"):
                     file.unlink()
             self.done, self.counts = set(), Counts()
@@ -93,14 +97,31 @@ class PartStore:
         name = part_name(part.number)
         if part.refused:
             write_text(self.path / "errors" / name.replace(".parquet", ".jsonl"), part.errors)
+        if part.told:
+            make_folder(self.path / _TOLD)
+            write_bytes(self.path / _TOLD / name.replace(".parquet", ".npz"), part.told)
         if part.units:
             write_bytes(self.path / "units" / name, part.units)
         write_bytes(self.path / "documents" / name, part.documents)
         self.done.add(part.number)
         self.counts.add(part)
 
+    def told(self, number: int) -> bytes:
+        """What the documents of a block told; nothing if they told nothing."""
+        file = self.path / _TOLD / part_name(number).replace(".parquet", ".npz")
+        return file.read_bytes() if file.is_file() else b""
+
+    def note_prior(self, rows: int, about: Mapping[str, Any]) -> None:
+        """The manifest says which prior the rows from this one on have."""
+        self.manifest["priors"] = {**self.manifest.get("priors", {}), str(rows): dict(about)}
+        self._write("running")
+
     def finish(self) -> None:
-        """Nothing is missing any more."""
+        """Nothing is missing any more, and what documents told is of no use."""
+        for file in (self.path / _TOLD).glob("part-*.npz"):
+            file.unlink()
+        if (self.path / _TOLD).is_dir():
+            (self.path / _TOLD).rmdir()
         self._write("done")
 
     def _write(self, state: str) -> None:

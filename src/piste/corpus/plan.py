@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from piste.classifiers import Classifier, load
 from piste.classifiers.prompted.generating import LanguageModel
 from piste.classifiers.prompted.prompt import Prompt
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
+from piste.corpus.document_records import write_records
 from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
 from piste.data.frames import frame_table
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
@@ -22,12 +23,15 @@ from piste.engine.engine import fix_batch_sizer, release_memory
 from piste.engine.progress import ProgressOption
 from piste.errors import PisteError, ServiceError, shorten
 from piste.explanation import Explanation
-from piste.methods import Method, make
+from piste.methods import Method, MethodChoice, make
+from piste.methods.learning_slalom import LearningSlalom
+from piste.methods.slalom import SlalomMethod
 from piste.options import DEFAULTS, separated
 from piste.phrases import check_method, check_phrases
 from piste.pipeline import explain
 from piste.subject import Subject, levels_of
 from piste.validation import check_count, check_seed
+from piste.vocabulary.corpus_prior import CorpusPrior, DocumentRecord
 
 BLOCK = 128
 """Rows that share their questions and are stored together, in a large corpus."""
@@ -66,6 +70,10 @@ class Plan:
     block: int = BLOCK
     loading: Mapping[str, Any] = field(default_factory=dict)
     """Further options of :func:`piste.load`: prompt, labels, the name on a server …"""
+    learns: bool = False
+    """Whether what documents tell is kept for later ones."""
+    prior: CorpusPrior | None = None
+    """What earlier documents told."""
 
     def __post_init__(self) -> None:
         check_count("block", self.block)
@@ -85,6 +93,16 @@ class Plan:
         if shared.get("samples") is not None:
             own["samples"] = shared["samples"]
         return make(self.method, own)
+
+    def can_learn(self, classifier: Classifier) -> bool:
+        """Whether later documents can be asked less: by SLALOM with its usual questions."""
+        if isinstance(classifier, LanguageModel):
+            return False
+        method = self.made_method()
+        usual = SlalomMethod(pairs=getattr(method, "pairs", True))
+        plain = len(levels_of(self.how.get("units"))) == 1 and self.how.get("phrases") is None
+        deletes = self.how.get("removal", DEFAULTS["removal"]) == "delete"
+        return method == usual and plain and deletes and self.how.get("target") != "all"
 
     def files(self) -> list[TableFile]:
         """The files, checked for their columns."""
@@ -152,6 +170,7 @@ class Plan:
             "block": self.block,
             "columns": asdict(self.columns),
             **{name: value for name, value in self.how.items() if name != "cache"},
+            **({"prior": "auto"} if self.learns else {}),
         }
         packages = ("piste", "torch", "transformers", "numpy")
         return {
@@ -167,32 +186,41 @@ def explain_block(
     plan: Plan, classifier: Classifier, block: Block, progress: ProgressOption = False
 ) -> Part:
     """A block's results."""
-    explained, failed = _explain(plan, classifier, block.documents, progress)
+    told: Records = {}
+    explained, failed = _explain(plan, classifier, block.documents, progress, told)
     refused = sorted((*block.refused, *failed), key=lambda one: one.number)
     part = make_part(block, explained, refused, plan.columns.keep or ())
+    if plan.learns:
+        there = (told.get(document.input) for document, _ in explained)
+        part = replace(part, told=write_records([one for one in there if one is not None]))
     del explained
     release_memory()
     return part
 
 
 Explained = list[tuple[Document, Explanation]]
+Records = dict[Any, DocumentRecord]
 
 
 def _explain(
-    plan: Plan, classifier: Classifier, documents: Sequence[Document], progress: ProgressOption
+    plan: Plan,
+    classifier: Classifier,
+    documents: Sequence[Document],
+    progress: ProgressOption,
+    told: Records,
 ) -> tuple[Explained, list[RefusedDocument]]:
     """All at once; if that can't be, without those that can't be read, or one after the other."""
     if not documents:
         return [], []
     try:
-        return _together(plan, classifier, documents, progress), []
+        return _together(plan, classifier, documents, told, progress), []
     except ServiceError:
         raise
     except PisteError:
         good, refused = _readable(plan, classifier, documents)
     if refused and good:
         try:
-            return _together(plan, classifier, good, progress), refused
+            return _together(plan, classifier, good, told, progress), refused
         except ServiceError:
             raise
         except PisteError:
@@ -200,7 +228,7 @@ def _explain(
     explained: Explained = []
     for document in good:
         try:
-            explained += _together(plan, classifier, [document])
+            explained += _together(plan, classifier, [document], told)
         except ServiceError:
             raise
         except PisteError as problem:
@@ -212,10 +240,14 @@ def _together(
     plan: Plan,
     classifier: Classifier,
     documents: Sequence[Document],
+    told: Records,
     progress: ProgressOption = False,
 ) -> Explained:
     inputs = [document.input for document in documents]
-    found = explain(classifier, inputs, method=plan.method, progress=progress, **plan.how)
+    method: MethodChoice = plan.method
+    if plan.learns or plan.prior is not None:
+        method = LearningSlalom(prior=plan.prior, records=told if plan.learns else None)
+    found = explain(classifier, inputs, method=method, progress=progress, **plan.how)
     return list(zip(documents, found, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""A corpus run by many processes, on one machine or on a cluster, with Ray Data.
+"""A corpus run by many processes, on one machine or on a cluster, with Ray.
 
 Workers hold the model and read the input themselves, so it must lie where all of them find it.
 They hand their parts to the process that began the run, which alone writes: a worker that dies
@@ -7,23 +7,23 @@ costs the time of its block, and Ray gives that block to another.
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import socket
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from piste.classifiers import Classifier
 from piste.corpus.blocks import Part
-from piste.corpus.documents import Block, RefusedDocument
+from piste.corpus.documents import Block
 from piste.corpus.plan import Plan, explain_block
+from piste.corpus.stages import Stage
 from piste.data.tables import TableFile
 from piste.errors import PisteError, need
+from piste.vocabulary.corpus_prior import CorpusPrior
 
 _PATIENCE = 5.0
 """Seconds a cluster has to answer."""
@@ -37,17 +37,18 @@ class RayRunner:
     workers: int | None = None
 
     def __call__(
-        self, plan: Plan, classifier: Classifier, files: Sequence[TableFile], left: Sequence[int]
+        self, work: Iterator[Stage], classifier: Classifier, files: Sequence[TableFile]
     ) -> Iterator[Part]:
         ray: Any = need("ray", "ray", "--engine ray")
-        handed = _portable(plan)
-        if not left:
+        first = next(work, None)
+        if first is None:
             return
+        _portable(first.plan)
         own = not ray.is_initialized()
         if own:
             _start(ray, self.address)
         try:
-            yield from _parts(ray, handed, left, self.workers)
+            yield from _parts(ray, chain([first], work), self.workers)
         finally:
             if own:
                 ray.shutdown()
@@ -80,23 +81,38 @@ def _start(ray: Any, address: str | None) -> None:
         raise PisteError(f"No Ray cluster answers at {address!r}: {reason}") from problem
 
 
-def _parts(ray: Any, plan: Plan, left: Sequence[int], workers: int | None) -> Iterator[Part]:
-    data: Any = need("ray.data", "ray", "--engine ray")
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # not before: the import sets it up
-    context = data.DataContext.get_current()
-    context.enable_progress_bars = False
-    count = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
-    items = [{"block": number} for number in left]
-    answered = data.from_items(items, override_num_blocks=len(left)).map_batches(
-        _Worker,
-        batch_size=1,
+def _parts(ray: Any, work: Iterator[Stage], workers: int | None) -> Iterator[Part]:
+    """The workers of the first stage do all others, too."""
+    pool: list[Any] = []
+    for stage in work:
+        plan = _portable(stage.plan)
+        if not pool:
+            count = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+            # A worker that dies is started again, and so is the block it had.
+            kind = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Worker)
+            bare = replace(plan, prior=None)
+            pool = [kind.remote(bare) for _ in range(count)]
+        prior, blocks = ray.put(plan.prior), deque(stage.blocks)
+        running: dict[Any, Any] = {}
         # None waits behind another: at the end, a free worker could not take it over.
-        compute=data.ActorPoolStrategy(size=min(count, len(left)), max_tasks_in_flight_per_actor=1),
-        fn_constructor_args=(plan,),
-        num_cpus=1,
-    )
-    for row in answered.iter_rows():
-        yield _unpacked(row)
+        for worker in pool[: len(blocks)]:
+            running[worker.answer.remote(blocks.popleft(), prior, plan.learns)] = worker
+        while running:
+            (done,), _ = ray.wait(list(running))
+            worker = running.pop(done)
+            if blocks:
+                running[worker.answer.remote(blocks.popleft(), prior, plan.learns)] = worker
+            yield _result(ray, done)
+
+
+def _result(ray: Any, done: Any) -> Part:
+    """A part; what went wrong in a worker is raised as it was there."""
+    try:
+        part: Part = ray.get(done)
+    except ray.exceptions.RayTaskError as problem:
+        cause = problem.cause
+        raise (cause if isinstance(cause, PisteError) else problem) from None
+    return part
 
 
 class _Worker:
@@ -112,12 +128,10 @@ class _Worker:
         self._blocks: Iterator[Block] = iter(())
         self._next = 0
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        rows = [self._answer(int(number)) for number in batch["block"]]
-        return {name: _column([row[name] for row in rows]) for name in rows[0]}
-
-    def _answer(self, number: int) -> dict[str, Any]:
-        return _packed(explain_block(self._plan, self._classifier, self._block(number)))
+    def answer(self, number: int, prior: CorpusPrior | None, learns: bool) -> Part:
+        """The part of a block."""
+        plan = replace(self._plan, prior=prior, learns=learns)
+        return explain_block(plan, self._classifier, self._block(number))
 
     def _block(self, number: int) -> Block:
         if number < self._next or self._next == 0:
@@ -129,33 +143,6 @@ class _Worker:
         raise PisteError(
             f"Block {number} is not there on {os.uname().nodename}: its input is another one."
         )
-
-
-def _column(cells: list[Any]) -> Any:
-    """Bytes are kept as they are: a NumPy array of bytes would drop zeros at their end."""
-    if not isinstance(cells[0], bytes):
-        return np.array(cells)
-    column = np.empty(len(cells), dtype=object)
-    column[:] = cells
-    return column
-
-
-def _packed(part: Part) -> dict[str, Any]:
-    return {
-        "number": part.number,
-        "documents": part.documents,
-        "units": part.units,
-        "errors": part.errors.encode(),
-        "rows": part.rows,
-        "calls": part.calls,
-    }
-
-
-def _unpacked(row: dict[str, Any]) -> Part:
-    lines = [json.loads(line) for line in row["errors"].decode().split("\n") if line]
-    refused = tuple(RefusedDocument(one["document"], one["source"], one["reason"]) for one in lines)
-    numbers = (int(row[name]) for name in ("rows", "calls"))
-    return Part(int(row["number"]), row["documents"], row["units"], refused, *numbers)
 
 
 def _portable(plan: Plan) -> Plan:

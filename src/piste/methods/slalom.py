@@ -246,33 +246,30 @@ class SlalomMethod(Method):
         if state.apart:
             fitted &= _sizes(counts) != 1
         plain = fit(counts[fitted], numbers[fitted], **options)
-        fidelity = _fidelity(plain, counts, numbers, held, fitted)
+        fidelity = fidelity_of(plain, counts, numbers, held, fitted)
         state.found = _Found(len(numbers), plain, fidelity)
         if self.pairs and not self._published and not task.subject.is_image:
             state.found = self._with_pairs(task, state.found, counts, numbers, fitted)
         return state.found
+
+    def found(self, task: Task) -> Fit:
+        """The fit that an input was solved by."""
+        return self._fit(task, task.state_as(_State)).fit
 
     def _with_pairs(
         self, task: Task, found: _Found, counts: Counts, numbers: Floats, fitted: Flags
     ) -> _Found:
         """The fit with pairs of neighbours that stand out, if it predicts better with them."""
         units = task.subject.units
-        able = np.array([any(map(str.isalnum, unit.text)) for unit in units])
-        near = neighbours(able, np.array([unit.segment for unit in units]))
-        kinds = task.subject.types[near]
-        near = near[kinds[:, 0] != kinds[:, 1]]  # copies of one word are a matter of the mixing
-        if not 0 < len(near) <= _MOST_NEAR or not can_have_pairs(found.fit, numbers):
-            return found
-        present: Flags = task.counts(np.arange(len(units))).toarray() > 0
-        together = _together(present, near)
-        pairs = find_pairs(found.fit, counts[fitted], numbers[fitted], together[fitted], near)
+        pairs = pairs_beside(found.fit, task, counts, numbers, fitted)
         if not pairs or len(units) > _MOST_WITH_PAIRS:
             return replace(found, pairs=pairs)
+        present: Flags = task.counts(np.arange(len(units))).toarray() > 0
         places = np.array([(pair.first, pair.second) for pair in pairs])
         both = _together(present, places).astype(np.float64)
         form: Any = self.form  # one of the names, as was checked
         richer = fit(counts[fitted], numbers[fitted], form=form, together=both[fitted])
-        fidelity = _fidelity(richer, counts, numbers, _held(task), fitted, both)
+        fidelity = fidelity_of(richer, counts, numbers, _held(task), fitted, both)
         if not fidelity.r2 > found.fidelity.r2:
             return replace(found, pairs=pairs)
         numbers_of = zip(pairs, richer.pairs, richer.pair_errors, strict=True)
@@ -371,7 +368,23 @@ def _fresh(questions: list[Ints], types: Ints, seen: sampling.SeenKeys) -> list[
     return new
 
 
-def _fidelity(
+def pairs_beside(
+    found: Fit, task: Task, counts: Counts, numbers: Floats, fitted: Flags
+) -> tuple[PairEffect, ...]:
+    """Pairs of neighbours that stand out from what a fit without pairs expects."""
+    units = task.subject.units
+    able = np.array([any(map(str.isalnum, unit.text)) for unit in units])
+    near = neighbours(able, np.array([unit.segment for unit in units]))
+    kinds = task.subject.types[near]
+    near = near[kinds[:, 0] != kinds[:, 1]]  # copies of one word are a matter of the mixing
+    if not 0 < len(near) <= _MOST_NEAR or not can_have_pairs(found, numbers):
+        return ()
+    present: Flags = task.counts(np.arange(len(units))).toarray() > 0
+    together = _together(present, near)
+    return find_pairs(found, counts[fitted], numbers[fitted], together[fitted], near)
+
+
+def fidelity_of(
     found: Fit,
     counts: Any,
     numbers: Floats,
@@ -398,9 +411,9 @@ def _fidelity(
     answers = numbers[held:][single]
     return replace(
         whole,
-        single=_r2(answers - misses[single], answers),
-        few=_r2(expected[few], numbers[:held][few]),
-        many=_r2(expected[~few], numbers[:held][~few]),
+        single=r2_of(answers - misses[single], answers),
+        few=r2_of(expected[few], numbers[:held][few]),
+        many=r2_of(expected[~few], numbers[:held][~few]),
     )
 
 
@@ -423,7 +436,8 @@ def _sizes(counts: Any) -> Floats:
     return np.asarray(counts.sum(axis=1)).ravel()
 
 
-def _r2(expected: Floats, answered: Floats) -> float:
+def r2_of(expected: Floats, answered: Floats) -> float:
+    """R², NaN of too few answers."""
     return r_squared(expected, answered) if len(answered) >= _LEAST_FOR_R2 else float("nan")
 
 

@@ -13,10 +13,9 @@ from piste.errors import PisteError
 from piste.explanation import Fidelity
 from piste.methods.base import Method, Solution, Task, measure_fidelity
 from piste.slalom import sampling
-from piste.slalom.family import Form, Layout, Questions
-from piste.slalom.fitting import Fit, threads_for
+from piste.slalom.family import Form, Layout
+from piste.slalom.fitting import Fit, fit_with_prior
 from piste.slalom.scores import text_scores
-from piste.slalom.solver import solve
 from piste.slalom.surrogate import Saturation, Slalom
 from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
@@ -175,21 +174,8 @@ def _refined(slalom: Slalom, vocabulary: Vocabulary, task: Task, held: int) -> F
     form = Form(float(slalom.mixing), slalom.link is not None, slalom.background is not None)
     layout = Layout(len(slalom.importances), 1, form)
     counts, numbers = task.counts(task.subject.types)[held:], task.numbers()[held:]
-    with threads_for(0):
-        prior = _prior(slalom, layout, float(vocabulary.slalom.evidence.std()))
-        posterior = solve(Questions(counts), numbers[:, None], form, prior=prior)
-    found = layout.slalom(posterior.theta, True)
-    loss = float(((found.predict(counts) - numbers) ** 2).mean())
-    return Fit(
-        found,
-        form,
-        loss,
-        np.ones(layout.types, dtype=np.bool_),
-        posterior,
-        posterior.iterations,
-        posterior.converged,
-        posterior.left_out[:, 0],
-    )
+    prior = _prior(slalom, layout, float(vocabulary.slalom.evidence.std()))
+    return fit_with_prior(counts, numbers, form, prior)
 
 
 def _prior(slalom: Slalom, layout: Layout, spread: float) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ from piste.slalom.classes import fit_classes
 from piste.slalom.family import Form, Questions
 from piste.slalom.sgd import solve_sgd
 from piste.slalom.solver import Posterior, solve
-from piste.slalom.surrogate import Slalom
+from piste.slalom.surrogate import Noise, Slalom
 from piste.types import Flags, Floats
 
 FormChoice = Literal["auto", "paper", "additive", "mixed", "softmax"]
@@ -162,6 +162,33 @@ def fit(
         compared,
     )
     return replace(found, loss=float(((found.predict(matrix, together) - answers) ** 2).mean()))
+
+
+def fit_with_prior(
+    counts: Any,
+    outputs: Floats,
+    form: Form,
+    prior: tuple[Floats, Floats],
+    noise: Noise | None = None,
+) -> Fit:
+    """Fit a form of which something is known before, see :func:`~piste.slalom.solver.solve`.
+
+    Types that no question holds are as the prior has them.
+    """
+    asked = Questions(counts)
+    with threads_for(asked.count * asked.types):
+        posterior = solve(asked, outputs[:, None], form, prior=prior, noise=noise)
+    slalom = posterior.layout.slalom(posterior.theta, True)
+    return Fit(
+        slalom,
+        form,
+        float(((slalom.predict(counts) - outputs) ** 2).mean()),
+        np.ones(asked.types, dtype=np.bool_),
+        posterior,
+        posterior.iterations,
+        posterior.converged,
+        posterior.left_out[:, 0],
+    )
 
 
 def _form(form: FormChoice | Form) -> Form | None:

@@ -85,6 +85,7 @@ def solve(
     *,
     start: Posterior | None = None,
     prior: tuple[Floats, Floats] | None = None,
+    noise: Noise | None = None,
     roughly: bool = False,
 ) -> Posterior:
     """Fit a form to outputs (questions × outputs).
@@ -92,9 +93,10 @@ def solve(
     ``start`` is an earlier fit of the same types to begin at. ``prior`` are means and standard
     deviations of all parameters (in the order of :class:`~piste.slalom.family.Layout`), where
     something is known before: the search begins at the means, and the scales are not learned.
+    ``noise`` is the usual noise where that is known, too: few answers change it little.
     ``roughly`` ends early, for comparing forms.
     """
-    search = _Search(asked, outputs, form, prior)
+    search = _Search(asked, outputs, form, prior, noise)
     if roughly:
         return search.run(start, _ROUGH_ITERATIONS, _ROUGHLY)
     return search.run(start, _ITERATIONS, _SETTLED)
@@ -107,6 +109,7 @@ class _Search:
         outputs: Floats,
         form: Form,
         prior: tuple[Floats, Floats] | None,
+        noise: Noise | None = None,
     ) -> None:
         self.asked, self.outputs = asked, outputs
         self.layout = Layout(asked.types, outputs.shape[1], form, asked.together.shape[1])
@@ -114,7 +117,8 @@ class _Search:
         self.spread = np.maximum(outputs.std(axis=0), 1e-12 * (1 + np.abs(outputs).max(axis=0)))
         self.floor = _ROUNDING * self.spread**2
         self.width, self.widths = 0.7, 0.3 * self.spread
-        self.noise = Noise((0.5 * self.spread) ** 2)
+        self.usual = noise
+        self.noise = Noise((0.5 * self.spread) ** 2) if noise is None else noise
         self.slope: Floats | None = None
         self.emphasis = emphasis(asked.sizes)
         self.known = prior is not None
@@ -154,7 +158,8 @@ class _Search:
             theta = self._from(start, theta)
         point = Point(self.asked, self.layout, theta)
         damping, done, iteration = 1e-2, False, 0
-        begun = _SHAPED if start is None else 0  # steps until a fit is near enough to be judged
+        # Steps until a fit is near enough to be judged.
+        begun = _SHAPED if start is None and self.usual is None else 0
         while iteration < most and not done:
             self._set_scales()
             system = self._system(point)
@@ -252,6 +257,9 @@ class _Search:
         factor = system.inverse_root(_FEW_SAMPLES)
         free = self._free(system, factor)
         residuals = self.outputs - point.predicted
+        if self.usual is not None:
+            self.noise = self.usual.moved(residuals, free, self.log_sizes, system.slope)
+            return
         before = self.noise
         self.noise = before.updated(
             residuals, free, self.log_sizes, system.slope, self.floor, shaped < _LEAK_STEPS

@@ -19,6 +19,8 @@ _STEEPEST = 0.4
 """The largest |β|: more would take the long questions out of the fit."""
 _STEP = 0.4
 """The largest change of β at once."""
+_USUAL = 20.0
+"""Answers that a usual noise counts for."""
 _PULL = 8.0
 """Of β to 0, in squared errors: a few questions say nothing on it."""
 
@@ -263,6 +265,12 @@ class Noise:
     def variances(self, log_sizes: Floats, slope: Floats) -> Floats:
         """Questions × outputs, from the logarithms of sizes and the slope of the link."""
         return self.scale * _shape(log_sizes, slope, self.by_size, self.leak)
+
+    def moved(self, residuals: Floats, free: Floats, log_sizes: Floats, slope: Floats) -> Noise:
+        """The same shape with a scale between this one and that of residuals, by their number."""
+        shape = _shape(log_sizes, slope, self.by_size, self.leak)
+        squares = (residuals**2 / shape).sum(axis=0) + _USUAL * self.scale
+        return replace(self, scale=squares / (free.sum(axis=0) + _USUAL))
 
     def updated(
         self,
