@@ -32,7 +32,7 @@ LAYERS = (
     ("classifiers",),
     ("vocabulary",),
     ("methods",),
-    ("explanation_run", "levels", "phrases", "pipeline"),
+    ("explanation_run", "levels", "phrases", "pipeline", "answer_spans"),
     ("evaluation", "concepts", "corpus"),
     ("verification",),
     ("comparison",),

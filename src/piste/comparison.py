@@ -40,9 +40,9 @@ METRICS = ("fidelity", "deletion")
 VERDICTS = {
     name: figure
     for name, figure in figures_of(make(METRICS)).items()
-    if figure.role in ("main", "cost")
+    if figure.role in ("main", "cost") or name == "mse_all"
 }
-"""What is said of every method: the main figures of these metrics, and what it cost."""
+"""What is said of every method: its faithfulness by these metrics, and what it cost."""
 MOST_ALONE, FEW_ALONE, MOST_TOGETHER = 60, 3, 10
 """Units that are removed one by one (few where nothing is judged), and sets of them."""
 

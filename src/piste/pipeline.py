@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, overload
 
-from piste.answer import SpanChoice
 from piste.classifiers import load
 from piste.classifiers.prompted.generating import LanguageModel
-from piste.classifiers.prompted.recorded import RecordedAnswers
 from piste.classifiers.text.word_models import WordModel
 from piste.engine import CacheOption, Engine, Progress, ProgressOption, opened
 from piste.errors import PisteError
@@ -221,20 +219,3 @@ def _each_prompt(
         except PisteError as problem:
             raise type(problem)(f"Input {number}: {problem}") from problem
     return found
-
-
-def explain_span(e: Explanation, span: SpanChoice) -> Explanation:
-    """The explanation of a span of an answer, from what was asked for ``e``; see its ``of``."""
-    assert e.answer is not None
-    recorded: Any = RecordedAnswers(e, e.answer)
-    target: Any = span
-    found = explain(
-        recorded,
-        e.input,
-        method=e.answer.method,
-        target=target,
-        seed=int(e.settings.get("seed", 0)),
-        progress=False,
-        **e.answer.options,
-    )
-    return replace(found, calls=e.calls, cost=e.cost, method=e.method, ranking=e.ranking)

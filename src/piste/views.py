@@ -26,7 +26,7 @@ VIEWS: Registry[Callable[..., Any]] = Registry(
         "plot_text": "piste.show.figures.text_figure:text",
         "plot_heat": "piste.show.figures.heatmap_figure:heat",
         "plot_bars": "piste.show.figures.explanation_figure:bars",
-        "explanation_of_span": "piste.pipeline:explain_span",
+        "explanation_of_span": "piste.answer_spans:explain_span",
         "explanation_html": "piste.show.html.explanation_html:to_html",
         "explanation_notebook": "piste.show.html.explanation_html:fragment",
         "explanation_terminal": "piste.show.terminal.explanation_text:render",

@@ -50,6 +50,17 @@ def colours(page: Page) -> Any:
     return page.eval_on_selector_all(".piste-unit", COLOURS)
 
 
+def dots(page: Page) -> Any:
+    """Where the dots of the plane are that can be seen."""
+    shown = ".piste-planes > div:visible .piste-dot circle"
+    places = "all => all.map(one => [one.getAttribute('cx'), one.getAttribute('cy')].join())"
+    return page.locator(shown).evaluate_all(places)
+
+
+def rows(page: Page) -> list[str]:
+    return page.locator(".piste-all tbody tr").all_inner_texts()
+
+
 def word(page: Page, number: int) -> Any:
     return page.locator(f".piste-word[data-w='{number}']")
 
@@ -65,7 +76,6 @@ def test_a_file_recolours_the_prompt_offline(opened, file, width):
     assert colours(page) != whole
     expect(word(page, 3)).to_have_attribute("aria-pressed", "true")
     expect(page.locator(".piste-above")).to_have_text("makes “1969” likelier")
-    expect(page.locator(".piste-of-whole").first).to_be_visible()
     word(page, 6).click(modifiers=["Shift"])
     expect(said).to_contain_text("the sum of the contributions of its 4 words")
     page.get_by_role("button", name="Back to the whole answer").click()
@@ -127,3 +137,76 @@ def test_an_empty_field_is_told(opened, answering):
     page = opened(answering)
     page.click(".piste-go")
     expect(page.locator(".piste-problem")).to_contain_text("nothing in “context” yet")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_plane_and_table_follow_the_selection(opened, file, width):
+    page = opened(file, viewport={"width": width, "height": 900}, offline=True)
+    whole = dots(page), rows(page)
+    assert all(whole)
+    word(page, 3).click()
+    expect(page.locator(".piste-span")).to_contain_text("“1969”")
+    single = dots(page), rows(page)
+    assert single[0] != whole[0]
+    assert sorted(single[1]) != sorted(whole[1])
+    assert len(single[1]) == len(whole[1])
+    # Dots, rows and words are linked as they were before.
+    page.locator(".piste-all tbody tr >> nth=0").hover()
+    lit = page.locator(".piste-planes > div:visible .piste-dot.piste-on")
+    expect(lit).to_have_count(1)
+    page.get_by_role("button", name="contribution").click()
+    numbers = page.locator(".piste-all tbody tr td:nth-last-child(3)").evaluate_all(
+        "cells => cells.map(cell => Number(cell.dataset.v))"
+    )
+    assert len(numbers) == len(whole[1])
+    word(page, 6).click(modifiers=["Shift"])
+    expect(page.locator(".piste-span")).to_contain_text("sum of the contributions")
+    assert dots(page) not in (whole[0], single[0])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("button", name="Back to the whole answer").click()
+    assert (dots(page), rows(page)) == whole
+
+
+def test_the_table_of_summed_words_is_their_sum(opened, file):
+    page = opened(file)
+
+    def contributions() -> dict[str, float]:
+        names = page.locator(".piste-all tbody th").all_inner_texts()
+        heads = page.locator(".piste-all thead th").all_inner_texts()
+        place = [head.split()[0] for head in heads].index("contribution")
+        cells = page.locator(f".piste-all tbody tr > :nth-child({place + 1})").evaluate_all(
+            "cells => cells.map(cell => Number(cell.dataset.v))"
+        )
+        return dict(zip(names, cells, strict=True))
+
+    found = []
+    for number in (5, 6):
+        word(page, number).click()
+        expect(page.locator(".piste-selected")).to_have_count(1)
+        found.append(contributions())
+    word(page, 5).click()
+    word(page, 6).click(modifiers=["Shift"])
+    expect(page.locator(".piste-span")).to_contain_text("its 2 words")
+    for name, total in contributions().items():
+        assert total == pytest.approx(found[0][name] + found[1][name], abs=1e-6)
+
+
+def test_the_servers_plane_and_table_follow_too(opened, answering):
+    page = opened(answering)
+    page.fill("[data-field=context]", "\n---\n".join(DOCUMENTS))
+    page.fill("[data-field=question]", QUESTION)
+    page.fill("[name=answer]", ANSWER)
+    page.locator("input[name=samples]").fill("1")
+    page.click(".piste-go")
+    expect(page.locator(".piste-part").first).to_have_text("context 1")
+    whole = dots(page), rows(page)
+    word(page, 3).click()
+    expect(page.locator(".piste-span")).to_contain_text("“1969” (log-probability")
+    assert dots(page) != whole[0]
+    assert rows(page) != whole[1]
+    dot = page.locator(".piste-wide .piste-dot:not(.piste-loose) >> nth=-1")
+    dot.locator("circle").click()
+    expect(page.locator(".piste-chosen-bar")).to_contain_text("Selected")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Back to the whole answer").click()
+    assert (dots(page), rows(page)) == whole

@@ -95,6 +95,8 @@ def test_units_target_and_budget_are_followed(opened, address):
     page = opened(address)
     explain(page, "Quintessentially wonderful zoetropes.")
     words = page.locator(".piste-marked .piste-unit").count()
+    expect(page.locator(".piste-in-short")).to_have_text("slalom · words · the predicted class")
+    page.click(".piste-settings > summary")
     page.select_option("select[name=units]", "tokens")
     expect(page.locator(".piste-marked .piste-unit")).not_to_have_count(words)
     page.select_option("select[name=target]", "negative")
@@ -122,6 +124,47 @@ def test_an_image_is_shown_with_its_parts(opened, address, tmp_path, way):
     page.locator(".piste-marked .piste-area >> nth=20").click()
     expect(page.locator(".piste-now")).to_contain_text("the model says")
     assert page.locator(".piste-bare .piste-gone").count() == 1
+
+
+def test_no_old_result_stands_beside_a_new_problem(opened, address):
+    page = opened(address)
+    explain(page, "A slow start, but a wonderful ending.")
+    hash_before = page.evaluate("location.hash")
+    page.fill("#piste-text", "")
+    page.click(".piste-go")
+    expect(page.locator(".piste-problem")).to_contain_text("There is no text yet")
+    for gone in (".piste-result", ".piste-exports"):
+        expect(page.locator(gone)).to_be_hidden()
+    page.get_by_role("button", name="Back to the last result").click()
+    expect(page.locator(".piste-problem")).to_be_hidden()
+    expect(page.locator(".piste-result h1")).to_contain_text("positive")
+    assert page.evaluate("location.hash") == hash_before
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_results_stand_above_the_fold(opened, address, width, height):
+    page = opened(address, viewport={"width": width, "height": height})
+    explain(page)
+    expect(page.locator(".piste-settings")).not_to_have_attribute("open", "")
+    for shown in ("h1", ".piste-said", ".piste-trust"):
+        box = page.locator(f".piste-result {shown}").bounding_box()
+        assert box["y"] >= 0
+        page.wait_for_function(
+            f"document.querySelector('.piste-result {shown}').getBoundingClientRect().bottom"
+            " < innerHeight"
+        )
+
+
+def test_every_bundled_model_has_examples(opened, address):
+    page = opened(address)
+    for model, group in (("piste:reviews", ".piste-examples"), ("piste:fashion", ".piste-samples")):
+        page.select_option("select[name=model]", model)
+        assert page.locator(f"{group} button:visible").count() >= 3
+    page.locator(".piste-samples button", has_text="boot").click()
+    expect(page.locator(".piste-result h1")).to_contain_text("%")
+    assert "sample=boot" in page.url
+    again = opened(page.url)
+    expect(again.locator(".piste-result h1")).to_have_text(page.locator("h1").inner_text())
 
 
 def test_problems_are_one_sentence(opened, address):
@@ -179,5 +222,6 @@ def test_levels_and_marked_text_are_units(opened, address):
     page.locator("textarea[name=text]").press("End")
     page.locator("textarea[name=text]").type("!")
     assert page.locator(".piste-marks mark").count() == 0
+    page.click(".piste-settings > summary")
     page.select_option("select[name=units]", "paragraphs,sentences,words")
     expect(page.locator(".piste-marked .piste-unit >> nth=2")).to_be_visible()

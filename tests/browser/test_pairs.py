@@ -26,5 +26,6 @@ def test_a_pair_lights_its_words_and_becomes_a_phrase(opened, address):
     again.get_by_role("button", name="explain the words apart").click()
     expect(again.locator(word("hardly"))).to_be_visible()
     assert "phrases=" not in again.url
+    again.click(".piste-settings > summary")
     again.check("[name=phrases]")
     expect(again.locator(".piste-joined li").first).to_have_text("It is hardly")

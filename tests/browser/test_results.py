@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 
 import pytest
@@ -46,9 +48,9 @@ def test_a_run_is_searched_sorted_and_opened(opened, results):
     page.get_by_role("button", name="Results").click()
     rows = page.locator(".piste-results tbody tr")
     expect(rows).to_have_count(sum(bool(row["text"]) for row in ROWS))
-    page.locator(".piste-results input[type=search]").fill("DROP TABLE")
+    page.locator("[data-filter=search]").fill("DROP TABLE")
     expect(rows).to_have_count(1)
-    page.locator(".piste-results input[type=search]").fill("")
+    page.locator("[data-filter=search]").fill("")
     expect(rows).not_to_have_count(1)
     page.locator(".piste-results tbody a", has_text="<script>").click()
     expect(page.locator(".piste-results .piste-marked")).to_have_text(SCRIPT)
@@ -58,6 +60,57 @@ def test_a_run_is_searched_sorted_and_opened(opened, results):
     assert page.locator(".piste-results .piste-dot.piste-on").count() > 0
     page.get_by_role("link", name="Back to all documents").click()
     expect(page.locator(".piste-documents tbody")).to_contain_text(QUOTES)
+
+
+def test_filters_combine_and_what_fits_is_saved(opened, results, tmp_path):
+    page = opened(f"{results}#results=0")
+    rows = page.locator(".piste-documents tbody tr")
+    expect(rows).to_have_count(6)
+    page.select_option("[data-column=label]", "negative")
+    expect(rows).to_have_count(3)
+    page.locator("[data-filter=search]").fill("a")
+    page.locator("[data-filter=most_r2]").fill("1")
+    page.select_option("[data-filter=predicted]", "negative")
+    expect(page).to_have_url(re.compile("predicted=negative.*cells=.*most_r2=1"))
+    expect(page.locator(".piste-count")).to_contain_text(re.compile(r"Save (it|all \d) as JSON"))
+    shown = page.locator(".piste-documents tbody a").evaluate_all(
+        "all => all.map(one => Number(one.dataset.document))"
+    )
+    with page.expect_download() as download:
+        page.get_by_role("link", name="as JSON").click()
+    download.value.save_as(tmp_path / "documents.json")
+    told = json.loads((tmp_path / "documents.json").read_text(encoding="utf-8"))
+    assert [one["document"] for one in told] == shown
+    assert {one["predicted"] for one in told} == {one["label"] for one in told} == {"negative"}
+    page.get_by_role("button", name="Clear filters").click()
+    expect(rows).to_have_count(6)
+    assert page.input_value("[data-filter=search]") == ""
+
+
+def test_documents_follow_each_other_and_open_in_explain(opened, results):
+    page = opened(f"{results}#results=0&sort=document&descending=false&document=1")
+    bar = page.locator(".piste-open-bar")
+    expect(bar).to_contain_text("2 of 6")
+    page.get_by_role("link", name="Next").focus()
+    page.keyboard.press("Enter")
+    expect(bar).to_contain_text("3 of 6")
+    expect(page.locator(".piste-results .piste-marked")).to_have_text(QUOTES)
+    page.keyboard.press("Enter")  # the same link keeps the focus
+    expect(bar).to_contain_text("4 of 6")
+    page.get_by_role("link", name="Previous").click()
+    expect(bar).to_contain_text("3 of 6")
+    page.get_by_role("link", name="Open in Explain").click()
+    expect(page.locator(".piste-result .piste-marked")).to_have_text(QUOTES)
+    assert page.input_value("#piste-text") == QUOTES
+    page.go_back()
+    expect(bar).to_contain_text("3 of 6")
+
+
+def test_words_table_is_whole_at_1280(opened, results):
+    page = opened(f"{results}#results=0&view=words", viewport={"width": 1280, "height": 800})
+    table = page.locator(".piste-results .piste-words").first
+    expect(table).to_be_visible()
+    assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
 def test_words_concepts_and_explanations_have_their_views(opened, results):

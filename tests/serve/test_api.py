@@ -534,3 +534,15 @@ def test_streams_do_not_hold_threads(client):
         follower.join(TIMEOUT)
     assert len(ends) == 60
     assert set(ends) <= {"cancelled", "done"}
+
+
+def test_two_explanations_stand_side_by_side(client: TestClient) -> None:
+    text = "A slow start, but a wonderful ending."
+    before = explained(client, text=text, target="positive", samples=60)
+    now = explained(client, text="A slow start.", target="positive", samples=60)
+    answer = client.get(f"{before}/beside/{now.rpartition('/')[2]}")
+    assert answer.status_code == 200
+    told = answer.json()
+    assert "The first explanation predicted" in told["html"]
+    assert [one["name"] for one in told["data"]["columns"]] == ["first", "second", "difference"]
+    assert client.get(f"{before}/beside/nothing").status_code == 404

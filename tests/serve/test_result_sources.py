@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -385,3 +387,67 @@ def test_without_results_there_is_nothing_to_browse(reviews: Any) -> None:
     assert client.get("/api/results").json() == []
     assert client.get("/api/results/0/view").status_code == 404
     assert client.get("/api/models").json()["results"] == []
+
+
+def test_filters_combine(client: TestClient) -> None:
+    every = found(client, sort="document", descending=False)
+    assert every["choices"]["label"] == ["negative", "positive"]
+    assert (every["measured"], every["noted"]) == (True, True)
+    wanted = {"column": "label", "cell": "negative"}
+    assert numbers(client, sort="document", descending=False, **wanted) == [1, 3, 4]
+    assert numbers(client, search="stupid", **wanted) == [4]
+    assert numbers(client, column=["label", "to<pic>"], cell=["negative", 'd "e"']) == [3]
+    rows = every["rows"]
+    bound = sorted(row["r2"] for row in rows)[2]
+    for name, fits in (("least_r2", bound.__le__), ("most_r2", bound.__ge__)):
+        kept = {row["document"] for row in rows if fits(row["r2"])}
+        assert set(numbers(client, **{name: bound})) == kept
+    assert numbers(client, note="no such note") == []
+    assert found(client, note="TOKENS")["total"] == 6
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"column": "text", "cell": "a"}, "column: expected one of label, to<pic>, got 'text'"),
+        ({"column": "label"}, "cell: expected one for every column, got 0 for 1 columns"),
+    ],
+)
+def test_wrong_filters_are_refused(client: TestClient, query: Any, words: str) -> None:
+    answer = client.get("/api/results/0/documents", params=query)
+    assert answer.status_code == 422
+    assert words in answer.json()["problem"]
+
+
+def test_what_fits_is_exported(client: TestClient, base: Path) -> None:
+    query = {"column": "label", "cell": "negative", "sort": "document", "descending": False}
+    path = "/api/results/0/documents/export"
+    as_json = client.get(f"{path}/json", params=query)
+    rows = as_json.json()
+    assert [row["document"] for row in rows] == [1, 3, 4]
+    assert rows[0]["text"] == made.SCRIPT
+    assert rows[0]["to<pic>"] == "<b>b</b>"
+    as_csv = client.get(f"{path}/csv", params=query)
+    assert as_csv.headers["content-disposition"] == 'attachment; filename="documents.csv"'
+    told = list(csv.DictReader(io.StringIO(as_csv.text)))
+    assert [row["text"] for row in told] == [row["text"] for row in rows]
+    assert client.get(f"{path}/json", params={"search": "nowhere to be found"}).json() == []
+    assert "secret" not in as_csv.text + as_json.text
+
+
+def test_too_much_is_not_exported(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("piste.serve.corpus_results._MOST_EXPORTED", 2)
+    answer = client.get("/api/results/0/documents/export/csv")
+    assert answer.status_code == 413
+    assert "6 documents fit, and at most 2 are exported" in answer.json()["problem"]
+
+
+def test_a_document_knows_its_neighbours(client: TestClient) -> None:
+    query = {"sort": "document", "descending": False, "column": "label", "cell": "negative"}
+    told = client.get("/api/results/0/documents/3", params=query).json()
+    assert told["neighbours"] == {"before": 1, "after": 4, "place": 2, "total": 3}
+    outside = client.get("/api/results/0/documents/0", params=query).json()
+    assert outside["neighbours"]["place"] is None
+    assert told["data"]["explain"] == {"text": made.QUOTES, "model": "mine", "methods": "slalom"}
+    stored = client.get("/api/results/3/view").json()
+    assert stored["data"]["explain"]["model"] == "piste:reviews"

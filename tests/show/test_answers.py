@@ -147,9 +147,15 @@ def test_page_holds_every_span(e):
     assert data["own"] == [0, 9]
     assert len(data["known"]) == 12
     one = next(one for one in data["known"] if one["words"] == [3, 3])
-    told = answer_html.span_data(e.of("1969"))
+    span = answer_html.explained(e)[0][3, 3]
+    told = answer_html.span_data(span, wording.kinds(e))
     assert {name: one[name] for name in told} == json.loads(json.dumps(told))
-    assert one["scores"] == pytest.approx(e.of("1969").score(), rel=1e-3)
+    assert one["scores"] == pytest.approx(span.score(), rel=1e-3)
+    assert one["value"] == pytest.approx(e.of("1969").output.value)
+    kinds = wording.kinds(e)
+    assert [len(column["scores"]) for column in one["columns"]] == [len(kinds)] * 5
+    assert set(one["plane"]) <= {column["name"] for column in one["columns"]}
+    assert max(one["order"]) < len(kinds)
 
 
 def test_page_of_a_span_begins_with_it(e):

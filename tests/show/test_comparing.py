@@ -59,6 +59,7 @@ def judged(methods: Sequence[str] = FIVE) -> dict[str, dict[str, float]]:
     return {
         method: {
             "r2_all": 0.9 - 0.2 * place, "mse_few": 0.01 + 0.02 * place,
+            "mse_all": 0.02 + 0.03 * place,
             "aopc": 0.85 - 0.05 * place, "seconds": 0.4 + place, "calls": 500.0 + place,
         }
         for place, method in enumerate(methods)
@@ -102,8 +103,8 @@ def test_terminal_says_who_sees_what_and_how_faithful(review):
     shown = printed(some(), judged())
     for words in (
         "positive, 97.1 %: mostly because of",
-        "R² 0.90 · AOPC 0.85",
-        "R² 0.70 · AOPC 0.80",
+        "R² 0.93 · AOPC 0.85",
+        "R² 0.93 · AOPC 0.80",
         "wonderful",
     ):
         assert words in shown
@@ -112,6 +113,29 @@ def test_terminal_says_who_sees_what_and_how_faithful(review):
     assert "wonderful+++" in shown
     coloured = printed(some(), judged(), colours="truecolor")
     assert "48;2;31;120;209m" in coloured
+
+
+def test_an_explanation_has_one_r2_wherever_it_is_shown():
+    found = some()
+    found[1] = by("lime", fidelity=Fidelity(0.61, 0.2, 40))
+    sides = SideBySide.of(found, judged())
+    assert sides.badge(found[1]) == "R² 0.61 · AOPC 0.80"
+    assert sides.known_figures() == ["r2", "mse_few", "mse_all", "aopc", "seconds", "calls"]
+    assert (sides.shown("lime", "r2"), sides.best("r2")) == ("0.61", [])
+    assert "(error 0.020)" in sides.verdict()
+    verdicts = judged()
+    verdicts["lime"]["r2_all"] = 0.777
+    for shown in (printed(found, verdicts), paged(found, verdicts)):
+        assert "R² 0.61" in shown
+        assert not re.search(r"[ >]0\.78", shown)
+    earlier = {name: {"r2_all": one["r2_all"]} for name, one in judged().items()}
+    assert SideBySide.of(found, earlier).known_figures() == ["r2_all"]
+
+
+def test_methods_of_one_family_have_colours_of_their_own():
+    page = paged(some(), judged())
+    dots = re.findall(r'class="piste-family" style="background:var\((--c\w+)\)', page)
+    assert len(dots) == len(set(dots)) == len(FIVE)
 
 
 @pytest.mark.parametrize("width", [30, 50, 80, 200])
@@ -170,7 +194,10 @@ def test_words_with_several_scores_are_numbered():
 @pytest.mark.parametrize(
     ("verdicts", "words"),
     [
-        (judged(), "slalom is the most faithful here: best at predicting removals (R² 0.90) and"),
+        (
+            judged(),
+            "slalom is the most faithful here: best at predicting removals (error 0.020) and",
+        ),
         ({}, "Faithfulness was not measured"),
         ({name: {"r2_all": np.nan, "aopc": np.nan} for name in FIVE}, "was not measured"),
         ({"lime": {"aopc": 0.5}, "slalom": {"aopc": 0.4}}, "Here lime is best at finding what"),
@@ -228,7 +255,7 @@ def test_page_marks_the_best_and_dashes_the_unknown():
     verdicts["lime"]["aopc"] = float("nan")
     verdicts["random"] = {}
     page = paged(some(), verdicts)
-    assert '<td data-v="0.9" class="piste-best">0.90</td>' in page
+    assert '<td data-v="0.02" class="piste-best">0.020</td>' in page
     assert '<td data-v="">–</td>' in page
     assert "nan" not in page.lower().replace("finance", "")
 

@@ -27,8 +27,8 @@ CHAPTERS = {
     "Using Piste": "explaining units classifiers images attention concepts corpus page gallery",
     "Language models": "language-models context served",
     "Background": "slalom methods fidelity evaluation defaults performance reproduction",
-    "Results": "results/README results/frontier results/panel results/eggen results/concepts results/images"
-    " results/architectures",
+    "Results": "results/README results/frontier results/panel results/eggen results/concepts"
+    " results/images results/architectures",
     "Extending": "extending contributing architecture changelog",
 }
 """The contents. A page that no chapter names still belongs to the site, found by its links."""

@@ -218,7 +218,7 @@ def _tell_estimate(found: Any, as_json: bool) -> None:
         return
     command.out.print(
         f"{found.rows:,} rows, about {found.calls:,.0f} calls, {duration(found.seconds)} on this "
-        f"machine with one process, {found.bytes / 2**20:,.0f} MB of results "
+        f"machine with one process, {found.bytes / 2**20:,.1f} MB of results "
         f"(from {found.tried} documents, explained).",
         highlight=False,
     )

@@ -191,8 +191,8 @@ def explain_block(
     refused = sorted((*block.refused, *failed), key=lambda one: one.number)
     part = make_part(block, explained, refused, plan.columns.keep or ())
     if plan.learns:
-        there = (told.get(document.input) for document, _ in explained)
-        part = replace(part, told=write_records([one for one in there if one is not None]))
+        texts = (one.input for one, _ in explained if isinstance(one.input, (str, tuple)))
+        part = replace(part, told=write_records([told[one] for one in texts if one in told]))
     del explained
     release_memory()
     return part

@@ -87,7 +87,8 @@ class SlalomMethod(Method):
     paper's form. In an image a part alone is too far from the whole to say what it does there:
     parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
     ten questions for every part. ``pairs`` looks for neighbouring units of a text that say
-    something together. ``solver`` "sgd" and "analytic" are the paper's own fits.
+    something together; ``shapley=False`` leaves out Shapley values, which take longer than all
+    other scores together. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -98,6 +99,7 @@ class SlalomMethod(Method):
     max_samples: int = 4000
     seconds: float | None = None
     pairs: bool = True
+    shapley: bool = True
     epochs: int = 60
 
     name: ClassVar[str] = "slalom"
@@ -238,14 +240,10 @@ class SlalomMethod(Method):
             return state.found
         held = _held(task)
         counts, numbers = task.counts(self._types(task)), task.numbers()
-        if self.solver == "sgd":
-            options: dict[str, Any] = {"solver": "sgd", "epochs": self.epochs}
-        else:
-            options = {"form": "paper" if self._published else self.form}
         fitted = np.arange(len(numbers)) >= held
         if state.apart:
             fitted &= _sizes(counts) != 1
-        plain = fit(counts[fitted], numbers[fitted], **options)
+        plain = self.fitted(counts[fitted], numbers[fitted])
         fidelity = fidelity_of(plain, counts, numbers, held, fitted)
         state.found = _Found(len(numbers), plain, fidelity)
         if self.pairs and not self._published and not task.subject.is_image:
@@ -255,6 +253,13 @@ class SlalomMethod(Method):
     def found(self, task: Task) -> Fit:
         """The fit that an input was solved by."""
         return self._fit(task, task.state_as(_State)).fit
+
+    def fitted(self, counts: Any, numbers: Floats) -> Fit:
+        """The surrogate without pairs."""
+        if self.solver == "sgd":
+            return fit(counts, numbers, solver="sgd", epochs=self.epochs)
+        form: Any = "paper" if self._published else self.form  # one of the names, as was checked
+        return fit(counts, numbers, form=form)
 
     def _with_pairs(
         self, task: Task, found: _Found, counts: Counts, numbers: Floats, fitted: Flags
@@ -316,6 +321,7 @@ class SlalomMethod(Method):
             found,
             linear=self._published,
             pairs=np.array([(one.first, one.second) for one in carried]) if carried else None,
+            with_shapley=self.shapley,
         )
         if state.apart:
             _set_asked_values(task, _held(task), types, scores["value"], errors["value"])

@@ -25,7 +25,8 @@ from piste.serve.request_limits import BusyError, Limits, MissingError, NotReady
 from piste.serve.result_sources import add_results, open_results
 from piste.serve.schemas import refusals
 from piste.serve.security import SecurityMiddleware
-from piste.show.html import answer_html
+from piste.show import wording
+from piste.show.html import answer_html, difference_html
 
 STATUS = {MissingError: 404, NotReadyError: 409, TooLargeError: 413, BusyError: 503}
 _ALIVE, _LOOK = 15.0, 0.1
@@ -204,6 +205,12 @@ def _add_explanations(app: FastAPI, host: ModelHost) -> None:
         """What the page shows of it."""
         return result_views.view_answer(result_views.comparison_view(jobs.finished(job), live=True))
 
+    @app.get("/api/explanations/{job}/beside/{other}", responses=refusals(404, 409))
+    def beside(job: str, other: str) -> schemas.ViewAnswer:
+        """What the page shows of two explanations side by side: ``other`` is the later one."""
+        before, now = (next(iter(jobs.finished(one).explanations.values())) for one in (job, other))
+        return result_views.view_answer(difference_html.view(before, now))
+
     @app.post(
         "/api/explanations/{job}/removals",
         responses=refusals(400, 404, 408, 409, 413, 415, 503),
@@ -226,8 +233,8 @@ def _add_explanations(app: FastAPI, host: ModelHost) -> None:
     )
     def explain_span(job: str, request: schemas.SpanRequest) -> schemas.SpanAnswer:
         """The explanation of a span of a language model's answer; the model is not asked again."""
-        e = host.explain_span(job, request.start, request.end)
-        return schemas.SpanAnswer(**answer_html.span_data(e))
+        whole, e = host.explain_span(job, request.start, request.end)
+        return schemas.SpanAnswer(**answer_html.span_data(e, wording.kinds(whole)))
 
     @app.get(
         "/api/explanations/{job}/export/{kind}",

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any, TypeVar
+from tempfile import TemporaryFile
+from typing import IO, Any, Literal, TypeVar
 
 from piste.corpus.part_store import explanation, read_manifest
 from piste.corpus.sql import connected
 from piste.errors import READING_ERRORS, PisteError, need, one_line
 from piste.serve import document_query
-from piste.serve.document_query import DocumentQuery, Facts
-from piste.serve.request_limits import BusyError, MissingError
-from piste.serve.result_views import redact_paths, view_answer
-from piste.serve.schemas import DocumentRow, Documents, ResultKind, ViewAnswer
+from piste.serve.document_query import DocumentQuery, Facts, FilterError
+from piste.serve.request_limits import BusyError, MissingError, TooLargeError
+from piste.serve.result_views import clean, explain_parameters, redact_paths, view_answer
+from piste.serve.schemas import DocumentRow, Documents, DocumentView, ResultKind, ViewAnswer
 from piste.show import wording
 from piste.show.html import explanation_html, words_html
 
@@ -25,6 +29,7 @@ Made = TypeVar("Made")
 _READERS = 4
 """Questions to one run at a time; each may read a whole column of it."""
 _TIMEOUT = 20.0
+_MOST_EXPORTED = 100_000
 
 
 class CorpusRun:
@@ -66,16 +71,35 @@ class CorpusRun:
         with self._reading():
             return document_query.page(self._folder, self._facts(), wanted)
 
-    def document(self, number: int) -> ViewAnswer:
-        """What is shown of one document."""
+    def document(self, number: int, wanted: DocumentQuery) -> DocumentView:
+        """What is shown of one document, and which ones stand around it."""
         with self._reading():
             row = document_query.one(self._folder, self._facts(), number)
             if row is None:
                 raise MissingError(f"There is no document {number} in this run.")
+            near = document_query.neighbours(self._folder, self._facts(), wanted, number)
             e = explanation(self._folder, number)
             e = replace(e, settings=redact_paths(e.settings), classifier=redact_paths(e.classifier))
             shown = explanation_html.view(e)
-            return view_answer(replace(shown, body=f"{_header(row)}\n{shown.body}"))
+            told = view_answer(replace(shown, body=f"{_header(row)}\n{shown.body}"))
+            told.data["explain"] = explain_parameters(e)
+            return DocumentView(**told.model_dump(), neighbours=near)
+
+    def export(self, wanted: DocumentQuery, kind: Literal["csv", "json"]) -> IO[bytes]:
+        """All documents that fit, as a file that is there until it is closed."""
+        with self._reading():
+            facts = self._facts()
+            total = document_query.page(self._folder, facts, replace(wanted, limit=1)).total
+            if total > _MOST_EXPORTED:
+                raise TooLargeError(
+                    f"{total:,} documents fit, and at most {_MOST_EXPORTED:,} are exported here: "
+                    "narrow the search, or use “piste query”."
+                )
+            file: IO[bytes] = TemporaryFile()  # noqa: SIM115  # whoever sends it closes it
+            write = {"csv": _write_csv, "json": _write_json}[kind]
+            write(file, document_query.exported(self._folder, facts, wanted, _MOST_EXPORTED))
+        file.seek(0)
+        return file
 
     def words(self) -> ViewAnswer:
         """What the words of all documents do."""
@@ -109,7 +133,7 @@ class CorpusRun:
             raise BusyError("Others are reading this run: try again in a moment.")
         try:
             yield
-        except (MissingError, BusyError):
+        except (MissingError, BusyError, TooLargeError, FilterError):
             raise
         except (*READING_ERRORS, self._duckdb.Error) as problem:
             raise MissingError(
@@ -118,6 +142,23 @@ class CorpusRun:
             ) from problem
         finally:
             self._slots.release()
+
+
+def _write_csv(file: IO[bytes], rows: Iterator[list[Any]]) -> None:
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    csv.writer(text).writerows(rows)
+    text.detach()
+
+
+def _write_json(file: IO[bytes], rows: Iterator[list[Any]]) -> None:
+    """A list with an object for every document."""
+    names = next(rows)
+    start = b"[\n"
+    for row in rows:
+        cells = dict(zip(names, clean(row), strict=True))
+        file.write(start + json.dumps(cells, ensure_ascii=False).encode("utf-8", "replace"))
+        start = b",\n"
+    file.write(b"\n]\n" if start == b",\n" else b"[]\n")
 
 
 def _header(row: DocumentRow) -> str:

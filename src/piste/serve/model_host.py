@@ -25,6 +25,7 @@ from piste.classifiers import Classifier, load
 from piste.classifiers.base import check_text
 from piste.classifiers.prompted.generating import LanguageModel
 from piste.classifiers.prompted.prompt import Prompt
+from piste.classifiers.served.classifier import ServedClassifier
 from piste.classifiers.text.word_models import WordModel
 from piste.comparison import Comparison, compare_steps
 from piste.errors import PisteError, shorten
@@ -39,6 +40,7 @@ from piste.serve.request_limits import Limits, MissingError, TooLargeError
 from piste.subject import PROMPT_UNITS, UNIT_KINDS, check_levels, levels_of
 from piste.target import resolve
 from piste.verification import Check, check
+from piste.zoo import examples
 
 PAPER = "slalom[form=paper]"
 
@@ -127,6 +129,8 @@ class ModelHost:
                 labels=list(one.labels),
                 units=list(_unit_choices(one)),
                 methods=methods_for(one),
+                examples=list(examples(name)),
+                is_remote=isinstance(one, ServedClassifier),
                 **_about_prompt(one),
             )
             for name, one in self.classifiers.items()
@@ -159,11 +163,11 @@ class ModelHost:
                 asked.result = replace(comparison, checks=(*known, one))
         return one
 
-    def explain_span(self, job: str, start: int, end: int) -> Explanation:
-        """The explanation of a span of an answer, from what was asked already: no model runs."""
+    def explain_span(self, job: str, start: int, end: int) -> tuple[Explanation, Explanation]:
+        """The explanation of an answer, and that of a span of it: no model runs."""
         e = next(iter(self.jobs.finished(job).explanations.values()))
         with self._spans.foreground():
-            return e.of((start, end))
+            return e, e.of((start, end))
 
     def _check(self, request: schemas.ExplanationRequest, classifier: Classifier) -> None:
         limits, known = self.limits, methods_for(classifier)

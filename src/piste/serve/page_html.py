@@ -17,12 +17,6 @@ from piste.zoo.clothes import CLOTHES, draw_clothes
 
 FIRST = (*(name for name, method in METHODS.items() if method.compared), "occlusion")
 """Methods that are shown first; the others on demand."""
-EXAMPLES = (
-    "A slow start, but a wonderful ending.",
-    "I expected another dull sequel. Instead it's a clever, warm and beautifully acted little "
-    "film, and the last half hour is simply perfect. The music isn't great, though.",
-    "Not bad, not bad at all: the plot is thin, but I was never bored.",
-)
 
 
 def _sheet() -> str:
@@ -57,8 +51,7 @@ def page(models: Sequence[ModelInfo], results: Sequence[str]) -> str:
         "methods": dict(METHOD_DESCRIPTIONS),
         "first": list(FIRST),
         "results": list(results),
-        "images": [f"assets/{kind}.png" for kind in CLOTHES],
-        "examples": list(EXAMPLES),
+        "samples": list(CLOTHES),
     }
     options = "".join(f"<option>{escape(one.name)}</option>" for one in models)
     return f"""<!doctype html>
@@ -102,6 +95,8 @@ aria-label="Drop an image here, paste one, or press Enter to choose a file">
 <img alt="" hidden><p>Drop an image here, paste one, or click to choose a file.</p>
 <input type="file" accept="image/*" hidden>
 <p class="piste-samples piste-faint">Try: </p></div>
+<details class="piste-plain piste-settings" open><summary>Methods and settings
+<span class="piste-in-short"></span></summary>
 <fieldset class="piste-choices piste-methods"><legend>Methods</legend></fieldset>
 <details class="piste-plain piste-more"><summary>More methods</summary>
 <fieldset class="piste-choices piste-methods"><legend class="piste-hidden">More methods</legend>
@@ -114,9 +109,10 @@ together</label>
 <label class="piste-target">Explain <select name="target"></select></label>
 <label class="piste-budget">Budget <input type="range" name="samples" min="0" max="7" value="0">
 <output></output></label>
-</div>
+</div></details>
 <div class="piste-row3"><button type="submit" class="piste-go">Explain</button>
-<span class="piste-faint piste-keys">or press Ctrl + Enter</span></div>
+<span class="piste-faint piste-keys">or press Ctrl + Enter</span>
+<details class="piste-plain piste-history" hidden><summary>History</summary></details></div>
 </form>
 <div class="piste piste-working" hidden><p><span role="status"></span>
 <button type="button" class="piste-button">Cancel</button></p>
@@ -127,7 +123,12 @@ together</label>
 <a class="piste-button" data-kind="png" download="explanation.png">PNG</a>
 <a class="piste-button" data-kind="json" download="explanation.json">JSON</a>
 <button type="button" class="piste-button" data-kind="link">Copy link</button>
+<button type="button" class="piste-button" data-kind="keep">Compare with another text or
+model</button>
 <span role="status" class="piste-faint"></span></div>
+<p class="piste piste-keeping" hidden><span role="status"></span>
+<button type="button" class="piste-button">Stop comparing</button></p>
+<div class="piste piste-two" hidden></div>
 <main class="piste piste-result"></main>
 <section class="piste piste-results" hidden></section>
 <div class="piste-tip" role="tooltip" hidden></div>

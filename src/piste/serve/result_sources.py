@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import FastAPI, Query
+from fastapi import Depends, FastAPI, Query
 from fastapi import Path as InPath
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+from starlette.background import BackgroundTask
 
 from piste.comparison import Comparison
 from piste.concepts import ConceptReport
@@ -21,8 +25,21 @@ from piste.readers import READERS, kind_of
 from piste.serve.corpus_results import CorpusRun
 from piste.serve.document_query import DocumentQuery
 from piste.serve.request_limits import MissingError
-from piste.serve.result_views import comparison_view, redact_paths, view_answer
-from piste.serve.schemas import Documents, ResultInfo, ResultKind, Sort, ViewAnswer, refusals
+from piste.serve.result_views import (
+    comparison_view,
+    explain_parameters,
+    redact_paths,
+    view_answer,
+)
+from piste.serve.schemas import (
+    Documents,
+    DocumentView,
+    ResultInfo,
+    ResultKind,
+    Sort,
+    ViewAnswer,
+    refusals,
+)
 from piste.show.html import concept_html, explanation_html, page_shell, words_html
 from piste.show.report import evaluation_html
 from piste.vocabulary import Vocabulary
@@ -33,6 +50,7 @@ KNOWN = (
     "the folder of a corpus run or of an evaluation, a vocabulary (.parquet), a concept report, "
     "a comparison or evaluation results (.json), or an explanation (.json, .csv or .parquet)"
 )
+_CHUNK = 1 << 16
 _PRIVATE = ("command", "data_file")
 """Settings of an evaluation that tell where files lie."""
 
@@ -143,7 +161,7 @@ def _concepts(report: ConceptReport) -> Shown:
 def _explanation(e: Explanation) -> Shown:
     e = _without_paths(e)
     about = f"one input, by {e.method}, of {e.classifier.get('name') or 'a model'}"
-    return "explanation", about, explanation_html.view(e)
+    return "explanation", about, _with_parameters(explanation_html.view(e), e)
 
 
 def _comparison(found: Comparison) -> Shown:
@@ -153,7 +171,7 @@ def _comparison(found: Comparison) -> Shown:
     model = first.classifier.get("name") or "a model"
     many = len(explanations)
     about = f"one input, by {many} method{'s' if many != 1 else ''}, of {model}"
-    return "comparison", about, comparison_view(found)
+    return "comparison", about, _with_parameters(comparison_view(found), first)
 
 
 def _evaluation(results: Results) -> Shown:
@@ -165,6 +183,10 @@ def _evaluation(results: Results) -> Shown:
     results = replace(results, rows=rows, settings=redact_paths(settings))
     about = f"{len(results.methods):,} methods on {len(results.examples):,} examples"
     return "evaluation", about, evaluation_html.view(results)
+
+
+def _with_parameters(view: page_shell.View, e: Explanation) -> page_shell.View:
+    return replace(view, data={**(view.data or {}), "explain": explain_parameters(e)})
 
 
 def _without_paths(e: Explanation) -> Explanation:
@@ -180,6 +202,46 @@ VIEWERS: Mapping[str, Callable[[Any], Shown]] = {
     "run": _evaluation,
 }
 """What is shown of a result, by the kind that :func:`piste.readers.kind_of` names."""
+
+
+def wanted_documents(
+    search: Annotated[
+        str, Query(max_length=200, description="In the text; capitals don't count.")
+    ] = "",
+    predicted: Annotated[
+        str | None, Query(max_length=1000, description="Only with this label.")
+    ] = None,
+    column: Annotated[
+        list[Annotated[str, Field(max_length=1000)]],
+        Query(max_length=20, description="Kept columns; what is wanted in each stands in cell."),
+    ] = [],  # noqa: B006  # FastAPI copies it
+    cell: Annotated[
+        list[Annotated[str, Field(max_length=1000)]],
+        Query(
+            max_length=20,
+            description="Of columns with few different cells one of them, of others any piece.",
+        ),
+    ] = [],  # noqa: B006
+    least_r2: Annotated[float | None, Query(description="Only with this R² or more.")] = None,
+    most_r2: Annotated[float | None, Query(description="Only with this R² or less.")] = None,
+    note: Annotated[str, Query(max_length=200, description="In what was noted of it.")] = "",
+    sort: Sort = "surprise",
+    descending: bool = True,
+    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100)] = 25,
+) -> DocumentQuery:
+    """Which documents are wanted: all that is given must hold."""
+    if len(column) != len(cell):
+        raise PisteError(
+            f"cell: expected one for every column, got {len(cell)} for {len(column)} columns."
+        )
+    cells = tuple(zip(column, cell, strict=True))
+    return DocumentQuery(
+        search, predicted, cells, least_r2, most_r2, note, sort, descending, offset, limit
+    )
+
+
+Wanted = Annotated[DocumentQuery, Depends(wanted_documents)]
 
 
 def add_results(app: FastAPI, results: Sequence[Result]) -> list[str]:
@@ -223,26 +285,31 @@ def add_results(app: FastAPI, results: Sequence[Result]) -> list[str]:
         return found.answer
 
     @app.get("/api/results/{result}/documents", responses=_WAITING)
-    def documents(
-        result: Number,
-        search: Annotated[
-            str, Query(max_length=200, description="In the text; capitals don't count.")
-        ] = "",
-        predicted: Annotated[
-            str | None, Query(max_length=1000, description="Only with this label.")
-        ] = None,
-        sort: Sort = "surprise",
-        descending: bool = True,
-        offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
-        limit: Annotated[int, Query(ge=1, le=100)] = 25,
-    ) -> Documents:
+    def documents(result: Number, wanted: Wanted) -> Documents:
         """Documents of a corpus run, a page of them."""
-        wanted = DocumentQuery(search, predicted, sort, descending, offset, limit)
         return run(result).documents(wanted)
 
     @app.get("/api/results/{result}/documents/{document}", responses=_WAITING)
-    def document(result: Number, document: Number) -> ViewAnswer:
-        """What the page shows of one document's explanation."""
-        return run(result).document(document)
+    def document(result: Number, document: Number, wanted: Wanted) -> DocumentView:
+        """What the page shows of one document's explanation, and what stands around it."""
+        return run(result).document(document, wanted)
+
+    @app.get(
+        "/api/results/{result}/documents/export/{kind}",
+        response_class=StreamingResponse,
+        responses=refusals(404, 413, 503)
+        | {200: {"content": {"text/csv": {}, "application/json": {}}}},
+    )
+    def export(result: Number, kind: Literal["csv", "json"], wanted: Wanted) -> StreamingResponse:
+        """All documents that fit, with their whole texts, in the order that is wanted."""
+        file = run(result).export(wanted, kind)
+        media = {"csv": "text/csv; charset=utf-8", "json": "application/json"}[kind]
+        name = f'attachment; filename="documents.{kind}"'
+        return StreamingResponse(
+            iter(partial(file.read, _CHUNK), b""),
+            media_type=media,
+            headers={"content-disposition": name},
+            background=BackgroundTask(file.close),
+        )
 
     return [one.name for one in results]

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from piste.comparison import Comparison
+from piste.explanation import Explanation
+from piste.prompt_text import PromptText
 from piste.serve.schemas import ViewAnswer
 from piste.show.alignment import SideBySide
 from piste.show.html import comparison_html, explanation_html, page_shell
@@ -32,6 +34,26 @@ def view_answer(view: page_shell.View) -> ViewAnswer:
     return ViewAnswer(
         title=view.title, html=view.body, rules=view.rules, data=clean(dict(view.data or {}))
     )
+
+
+def explain_parameters(e: Explanation) -> dict[str, str] | None:
+    """What the page's address says to explain the same again; None if it can't."""
+    if not isinstance(e.input, str) and not (
+        isinstance(e.input, tuple) and all(isinstance(text, str) for text in e.input)
+    ):
+        return None
+    if isinstance(e.input, PromptText) or e.answer is not None:
+        return None
+    texts = (e.input,) if isinstance(e.input, str) else e.input
+    found = dict(zip(("text", "pair"), texts, strict=False))
+    found |= {"model": str(e.classifier.get("name") or ""), "methods": e.method}
+    units = e.settings.get("input", {}).get("units")
+    if isinstance(units, str) and units != "words":
+        found["units"] = units
+    label = e.target.kind == "class" and e.output.labels[e.target.indices[0]]
+    if label and label != e.output.label:
+        found["target"] = label
+    return found
 
 
 def export_file(comparison: Comparison, kind: Literal["html", "png", "json"]) -> tuple[bytes, str]:

@@ -137,6 +137,10 @@ class ModelInfo(BaseModel):
     """What the prompt has places for."""
     chat: bool = False
     """Whether a text can be sent as a message of a chat."""
+    is_remote: bool = False
+    """Whether every question is a request to another server."""
+    examples: list[str] = []
+    """Texts to try it with."""
 
 
 class MethodInfo(BaseModel):
@@ -194,7 +198,7 @@ class ViewAnswer(BaseModel):
 
 
 class SpanAnswer(BaseModel):
-    """The explanation of a span of an answer: the score that ranks, of every unit."""
+    """The explanation of a span of an answer: scores of every unit, and of every kind of units."""
 
     said: str
     value: float
@@ -208,6 +212,16 @@ class SpanAnswer(BaseModel):
     places: int
     sides: list[str]
     """What positive and negative scores mean."""
+    columns: list[dict[str, Any]]
+    """All scores of every kind of unit, with their errors."""
+    plane: tuple[str, str] | None
+    """Which of them make the plane."""
+    order: list[int]
+    """Kinds that have a name there."""
+    heading: str
+    note: str
+    sum_heading: str
+    sum_note: str
 
 
 ResultKind: TypeAlias = Literal[
@@ -251,5 +265,25 @@ class Documents(BaseModel):
     rows: list[DocumentRow]
     predicted: Annotated[list[str], Field(description="Labels that were predicted at all.")]
     kept: list[str]
+    choices: Annotated[
+        dict[str, list[str]], Field(description="All cells of kept columns that have few.")
+    ]
+    measured: Annotated[bool, Field(description="Whether any explanation has an R².")]
+    noted: Annotated[bool, Field(description="Whether any document has a note.")]
     truth: Annotated[str | None, Field(description="Which of these has the data's labels.")]
     surprise: Annotated[str, Field(description="What surprise means in this run.")]
+
+
+class Neighbours(BaseModel):
+    """What stands around a document among those that fit what is searched for."""
+
+    before: int | None
+    after: int | None
+    place: Annotated[int | None, Field(description="From 1; null if it does not fit.")]
+    total: int
+
+
+class DocumentView(ViewAnswer):
+    """One document for the page."""
+
+    neighbours: Neighbours

@@ -9,6 +9,7 @@ import numpy as np
 
 from piste.comparison import VERDICTS, Comparison
 from piste.errors import PisteError
+from piste.evaluation.metrics import Figure
 from piste.explanation import Explanation
 from piste.show import labels, wording
 from piste.show.labels import family
@@ -17,6 +18,18 @@ from piste.verification import Check
 
 Verdicts = Mapping[str, Mapping[str, float]]
 
+FIGURES: Mapping[str, Figure] = {
+    "r2": Figure(
+        "r2",
+        "higher",
+        title="R²",
+        skill="predicting answers it was not fitted to",
+        about="how well the explanation predicts the model on questions of its own that it was not "
+        "fitted to, as it says where it stands alone: 1 is perfect, 0 no better than a constant",
+    ),
+    **VERDICTS,
+}
+"""What can be shown of a method: its own R², and what was measured by the same questions."""
 SCALED = "Every method's scores are divided by its largest, because their units differ."
 
 
@@ -95,6 +108,8 @@ class SideBySide:
 
     def figure(self, method: str, name: str) -> float:
         """A figure of a method, NaN where it wasn't measured."""
+        if name == "r2":
+            return float(self.explanations[self.methods.index(method)].fidelity.r2)
         value = self.verdicts.get(method, {}).get(name)
         return float("nan") if value is None else float(value)
 
@@ -103,15 +118,29 @@ class SideBySide:
         return {method: self.figure(method, name) for method in self.methods}
 
     def known_figures(self) -> list[str]:
-        """Figures that at least one method has."""
-        return [name for name in VERDICTS if np.isfinite(list(self.column(name).values())).any()]
+        """Figures that at least one method has; no second R² beside its own."""
+        hidden = "r2_all" if self._removal_figure == "mse_all" else "r2"
+        return [
+            name
+            for name in FIGURES
+            if name != hidden and np.isfinite(list(self.column(name).values())).any()
+        ]
+
+    @property
+    def _removal_figure(self) -> str:
+        """What tells who predicts removals best; results of earlier versions have R² alone."""
+        measured = np.isfinite(list(self.column("mse_all").values())).any()
+        return "mse_all" if measured else "r2_all"
 
     def best(self, name: str) -> list[str]:
-        """The best methods in a figure; more than one if they look equal as they are shown."""
+        """The best methods in a figure; more than one if they look equal as they are shown.
+
+        None in their own R², which no two methods measure by the same questions.
+        """
         column = {m: value for m, value in self.column(name).items() if np.isfinite(value)}
-        if not column:
+        if not column or name == "r2":
             return []
-        top = (max if VERDICTS[name].better == "higher" else min)(column.values())
+        top = (max if FIGURES[name].better == "higher" else min)(column.values())
         rule = labels.places(name, column.values())
         shown = labels.shown(top, rule)
         return [m for m, value in column.items() if labels.shown(value, rule) == shown]
@@ -125,21 +154,18 @@ class SideBySide:
         """How faithful one method is, in a few words."""
         parts = [
             f"{title} {self.shown(e.method, name)}"
-            for name, title in (("r2_all", "R²"), ("aopc", "AOPC"))
+            for name, title in (("r2", "R²"), ("aopc", "AOPC"))
             if np.isfinite(self.figure(e.method, name))
         ]
-        if parts:
-            return " · ".join(parts)
-        if np.isfinite(e.fidelity.r2):
-            return f"R² {wording.plain(e.fidelity.r2)} by its own check"
-        return "faithfulness not measured"
+        return " · ".join(parts) or "faithfulness not measured"
 
     def verdict(self) -> str:
         """Who is most faithful here, in a sentence or two, and that one text proves little."""
         if len(self.explanations) == 1:
             return f"Only one method was asked, so there is nothing to compare. {self.caution}"
+        removal = self._removal_figure
         skills = {
-            "r2_all": ("predicting removals", "R²"),
+            removal: ("predicting removals", "error" if removal == "mse_all" else "R²"),
             "aopc": ("finding what the answer hangs on", "AOPC"),
         }
         winners = {name: best for name in skills if (best := self.best(name))}
@@ -156,7 +182,7 @@ class SideBySide:
         else:
             more = f", {_names(firsts[1])} {at[1]}" if len(firsts) == 2 else ""
             said = f"Here {_names(firsts[0])} {are} best {at[0]}{more}."
-        if "r2_all" in winners and self.figure(winners["r2_all"][0], "r2_all") < 0.5:
+        if removal in winners and self.figure(winners[removal][0], "r2_all") < 0.5:
             said += " But no method predicts removals well here."
         return f"{said} {self.caution}"
 

@@ -139,6 +139,17 @@ def standing(e: Explanation) -> str:
     return f"{many} partly add up and partly compete for weight here ({measured})."
 
 
+def plane_heading(determined: bool) -> str:
+    """The title of a plane, by whether weights are determined."""
+    return f"What it says alone, and {'how much it weighs' if determined else 'what it adds here'}"
+
+
+def plane_legend(e: Explanation) -> str:
+    """How a plane is read."""
+    across, upward = (meaning(e, name) for name in plane_scores(e) or ("value", e.ranking))
+    return f"{plane_note(e)} To the right: {across}. Upwards: {upward}. Small pale dots say little."
+
+
 def plane_note(e: Explanation) -> str:
     """The same for readers of a plane: also why it shows contributions, if it does."""
     said = standing(e)

@@ -44,6 +44,7 @@ def text_scores(
     *,
     linear: bool = False,
     pairs: Ints | None = None,
+    with_shapley: bool = True,
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Scores and standard errors of the units of a text, units × classes if there are classes.
 
@@ -61,7 +62,8 @@ def text_scores(
 
     ``pairs`` (pairs × 2) are units to which the fit gave evidence of their own: half of it belongs
     to each of the two. Without a fit errors are NaN; they are infinite for units no question was
-    about, and for the importances of an additive form, which has none.
+    about, and for the importances of an additive form, which has none. Shapley values take longer
+    than all others together, and are left out if ``with_shapley`` is false.
 
     >>> scores, _ = text_scores(Slalom(np.array([1.0, -1.0]), np.zeros(2)), np.array([0, 1, 0]))
     >>> scores["gradient"].round(3).tolist()
@@ -70,13 +72,22 @@ def text_scores(
     with threads_for(0):  # all matrices here are small, whatever the text's length
         several = slalom.evidence.ndim == 2
         classes = slalom.evidence.shape[1] if several else 1
-        found = [_of_class(slalom, types, fit, class_, linear, pairs) for class_ in range(classes)]
+        found = [
+            _of_class(slalom, types, fit, class_, linear, pairs, with_shapley)
+            for class_ in range(classes)
+        ]
     scores, errors = [one[0] for one in found], [one[1] for one in found]
     return (_stacked(scores), _stacked(errors)) if several else (scores[0], errors[0])
 
 
 def _of_class(
-    slalom: Slalom, types: Ints, fit: Fit | None, class_: int, linear: bool, pairs: Ints | None
+    slalom: Slalom,
+    types: Ints,
+    fit: Fit | None,
+    class_: int,
+    linear: bool,
+    pairs: Ints | None,
+    with_shapley: bool,
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     rows, parameters = types, Parameters.of(slalom, class_).centred()
     if pairs is not None and fit is not None:  # equal units differ by what they are paired with
@@ -84,8 +95,9 @@ def _of_class(
         parameters = parameters.of_units(types, (pairs, fit.pairs[:, None]))
     counts = np.bincount(rows, minlength=len(parameters.evidence)).astype(np.float64)[:, None]
     scores = {name: one[rows, 0] for name, one in _scores(parameters, counts, linear).items()}
-    values, drawing = shapley(parameters, rows)
-    scores["shapley"] = values[rows]
+    if with_shapley:
+        values, drawing = shapley(parameters, rows)
+        scores["shapley"] = values[rows]
     if fit is None or fit.posterior is None:
         errors = {name: np.full(len(types), np.nan) for name in scores}
     else:
@@ -98,17 +110,20 @@ def _of_class(
         ends = layout.parameters(points, fit.active.astype(np.float64)).centred()
         if pairs is not None:
             ends = ends.of_units(types, (pairs, points[layout.pairs]))
-        there = _scores(ends, counts, linear) | {"shapley": shapley_at(ends, rows)}
+        there = _scores(ends, counts, linear)
+        if with_shapley:
+            there["shapley"] = shapley_at(ends, rows)
         moved = {
             name: np.linalg.norm((one[:, 1:] - one[:, :1]) / _STEP, axis=1)
             for name, one in there.items()
         }
-        moved["shapley"] = np.hypot(moved["shapley"], drawing)
+        if with_shapley:
+            moved["shapley"] = np.hypot(moved["shapley"], drawing)
         if not layout.weighted:
             moved["importance"] = np.full_like(moved["importance"], np.inf)
         known = fit.active[types]
         errors = {name: np.where(known, own[rows], np.inf) for name, own in moved.items()}
-    return {name: scores[name] for name in (*SCORES, *(["linear"] if linear else []))}, errors
+    return {name: scores[name] for name in (*SCORES, "linear") if name in scores}, errors
 
 
 def _scores(parameters: Parameters, counts: Floats, linear: bool) -> dict[str, Floats]:

@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 
 from piste.answer import Answer
+from piste.answer_spans import explain_spans
 from piste.classifiers.text.units import sentence_spans
 from piste.engine import Progress
 from piste.errors import PisteError
 from piste.explanation import Explanation
 from piste.show import colours, score_terms, wording
+from piste.show.html import plane_svg
 from piste.show.score_terms import part_sums
 from piste.show.summary import Summary
 
-MOST = 48
-"""Spans that are explained beforehand; each takes a tenth of a second to half a second."""
+MOST = 120
+"""Spans that are explained beforehand."""
 _LONGEST_WORD = 30
 """Characters; texts without blanks have longer ones, and are selected token by token."""
 
@@ -44,12 +46,6 @@ def panel(e: Explanation) -> str:
 <p class="piste-faint piste-how" hidden></p></div>"""
 
 
-def note(e: Explanation) -> str:
-    """What stands where a selection changes nothing, and is shown once something is selected."""
-    whole = "the whole answer" if wording.of_whole_answer(e) else wording.answer_name(e)
-    return f'<p class="piste-faint piste-of-whole" hidden>Of {escape(whole)}.</p>'
-
-
 def data(
     e: Explanation, kinds: Sequence[wording.Kind], *, live: bool = False, spans: bool = True
 ) -> dict[str, Any]:
@@ -68,9 +64,11 @@ def data(
         "text": e.answer.text,
         "own": list(own),
         "back": "the whole answer" if wording.of_whole_answer(e) else wording.answer_name(e),
-        "known": [{"words": list(place)} | span_data(one) for place, one in known.items()],
-        "shown": {"words": list(own)} | span_data(e),
+        "known": [{"words": list(place)} | span_data(one, kinds) for place, one in known.items()],
+        "shown": {"words": list(own)} | span_data(e, kinds),
         "firsts": [kind.first for kind in kinds],
+        "counts": [len(kind.units) for kind in kinds],
+        "part": wording.part(e),
         "parts": {part.name: sorted(part.units) for part in part_sums(e)},
         "units": [wording.short(unit.text) for unit in e.units],
         "clip": colours.CLIP,
@@ -80,9 +78,16 @@ def data(
     }
 
 
-def span_data(e: Explanation) -> dict[str, Any]:
-    """An explanation of a span for the script: the score that ranks, of every unit."""
+def span_data(e: Explanation, kinds: Sequence[wording.Kind] | None = None) -> dict[str, Any]:
+    """An explanation of a span for the script.
+
+    The score that ranks of every unit, and all scores of every kind of unit, for the plane and the
+    table.
+    """
     summary = Summary.of(e)
+    shown = wording.kinds(e) if kinds is None else list(kinds)
+    firsts = [kind.first for kind in shown]
+    names = dict.fromkeys((*score_terms.main_scores(e), *e.scores))
     return {
         "said": summary.answer,
         "value": float(e.output.logits[0]),
@@ -94,6 +99,23 @@ def span_data(e: Explanation) -> dict[str, Any]:
         "errors": _numbers(e.error()),
         "places": wording.digits(e.score()),
         "sides": list(score_terms.sides(e, e.ranking)),
+        "columns": [
+            {
+                "name": name,
+                "title": plane_svg.axis_title(e, name) if name in score_terms.BRIEF else name,
+                "scores": _numbers(e.score(name)[firsts]),
+                "errors": _numbers(e.error(name)[firsts]),
+                "places": wording.digits(e.score(name)),
+            }
+            for name in names
+        ],
+        "plane": score_terms.plane_scores(e),
+        "order": score_terms.named(e, shown),
+        "heading": score_terms.plane_heading(score_terms.is_determined(e)),
+        "note": score_terms.plane_legend(e),
+        "sum_heading": score_terms.plane_heading(False),
+        "sum_note": "To the right: the log-probability that is expected of the unit alone. "
+        "Upwards: its share. Both are sums over the selected words.",
     }
 
 
@@ -144,16 +166,15 @@ def explained(e: Explanation) -> tuple[dict[Span, Explanation], str | None]:
     wanted = list(dict.fromkeys([*singles, *all_sentences]))
     if len(wanted) > MOST:
         wanted = all_sentences[:MOST]
-    found = {}
+    places = [(all_words[first][0], all_words[last][1]) for first, last in wanted]
     with _Spans() as shown:
         shown.plan(len(wanted))
-        for first, last in wanted:
-            try:
-                found[first, last] = e.of((all_words[first][0], all_words[last][1]))
-            except PisteError as problem:
-                return {}, str(problem)
-            shown.advance(1)
-    return found, None
+        try:
+            found = explain_spans(e, places)
+        except PisteError as problem:
+            return {}, str(problem)
+        shown.advance(len(wanted))
+    return dict(zip(wanted, found, strict=True)), None
 
 
 class _Spans(Progress):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from piste.comparison import VERDICTS, Comparison
+from piste.comparison import Comparison
 from piste.explanation import Explanation
 from piste.show import colours, labels, score_terms, wording
-from piste.show.alignment import SCALED, SideBySide
+from piste.show.alignment import FIGURES, SCALED, SideBySide
 from piste.show.heat_colours import Heat, image_of
 from piste.show.html import (
     explanation_html,
@@ -99,7 +99,7 @@ def _verdicts(sides: SideBySide) -> str:
         return ""
     heads = page_shell.head("method") + "".join(
         page_shell.head(figure.title, about=labels.meaning(figure), first=labels.sorting(figure))
-        for figure in map(VERDICTS.__getitem__, names)
+        for figure in map(FIGURES.__getitem__, names)
     )
     looks = styles(sides.methods)
     rows = []
@@ -110,12 +110,13 @@ def _verdicts(sides: SideBySide) -> str:
             key = f"{value:.6g}" if np.isfinite(value) else ""
             best = ' class="piste-best"' if method in sides.best(name) else ""
             cells.append(f'<td data-v="{key}"{best}>{sides.shown(method, name)}</td>')
-        dot = f'<i class="piste-family" style="background:var(--c{looks[method].base[1:]})"></i>'
+        dot = f'<i class="piste-family" style="background:var(--c{looks[method].colour[1:]})"></i>'
         rows.append(f'<tr><th scope="row">{dot}{escape(method)}</th>{"".join(cells)}</tr>')
     return f"""<section>
 <h2>How faithful each method is here</h2>
-<p class="piste-faint">Measured on random removals, the same for all. <b>Bold</b> is best on this
-one {wording.what(sides.first)}; click a heading to sort.</p>
+<p class="piste-faint">R² is every method's own, as it says alone. The rest is measured on random
+removals, the same for all. <b>Bold</b> is best on this one
+{wording.what(sides.first)}; click a heading to sort.</p>
 <div class="piste-scroll piste-tall" tabindex="0"><table><thead><tr>{heads}</tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
 </section>"""
@@ -198,6 +199,7 @@ def _data(sides: SideBySide) -> dict[str, Any]:
     return {
         "names": [kind.title for kind in sides.kinds],
         "parts": "parts" if wording.of_image(sides.first) else "words",
+        "label": sides.first.output.label,
         "columns": [
             {
                 "name": e.method,

@@ -21,6 +21,7 @@ from piste.show.html import (
 )
 from piste.show.score_terms import Column, columns, part_sums, strongest
 from piste.show.summary import Summary
+from piste.types import Floats
 from piste.verification import Check
 
 
@@ -55,7 +56,7 @@ def view(
     own: tuple[str, ...] = () if is_image else ("colouring.js",)
     answered = wording.of_answer(e)
     if answered:
-        own = (*own, "spans.js")
+        own = (*own, "plane.js", "redrawing.js", "spans.js")
     return page_shell.View(
         wording.prediction(e),
         "\n".join(part for part in parts if part),
@@ -152,11 +153,6 @@ def _pairs(e: Explanation) -> str:
     return pairs_html.section(e) if e.pairs or e.settings.get("phrases") else ""
 
 
-def _of_whole(e: Explanation) -> str:
-    """What stands in sections of an answer's page that a selection leaves as they are."""
-    return answer_html.note(e) if wording.of_answer(e) else ""
-
-
 def _parts(e: Explanation) -> str:
     table = parts_table(e)
     return f"<h3>Parts of the prompt</h3>{table}" if table else ""
@@ -169,16 +165,9 @@ def plane_section(e: Explanation, kinds: list[wording.Kind]) -> str:
         return ""
     # A small screen needs labels of its own: a shrunken figure can't be read.
     small = plane_svg.plane(e, kinds, width=380, height=440)
-    across, upward = (
-        f"{score_terms.meaning(e, name)}" for name in score_terms.plane_scores(e) or ("", "")
-    )
-    title = "What it says alone, and how much it weighs"
-    if not score_terms.is_determined(e):
-        title = "What it says alone, and what it adds here"
     return f"""<section class="piste-planes">
-<h2>{title}</h2>{_of_whole(e)}
-<p class="piste-faint">{escape(score_terms.plane_note(e))} To the right: {escape(across)}. Upwards:
-{escape(upward)}. Small pale dots say little.</p>
+<h2>{score_terms.plane_heading(score_terms.is_determined(e))}</h2>
+<p class="piste-faint piste-note-of-plane">{escape(score_terms.plane_legend(e))}</p>
 <div class="piste-wide">{wide}</div><div class="piste-small">{small}</div>
 </section>"""
 
@@ -202,8 +191,8 @@ def _table_section(e: Explanation, kinds: list[wording.Kind], found: list[Column
     note = "" if shown is None else f" Scores of {escape(shown)}."
     if not all(np.isnan(column.errors).all() for column in chosen):
         note = f" ± is one standard error.{note}"
-    return f"""<section>
-<h2>All {wording.part(e)}s</h2>{_of_whole(e)}
+    return f"""<section class="piste-all">
+<h2>All {wording.part(e)}s</h2>
 <p class="piste-faint">The strongest by {escape(e.ranking)} come first; click a heading to sort
 otherwise.{note}</p>
 <div class="piste-scroll" tabindex="0"><table><thead><tr>{heads}</tr></thead>
@@ -230,8 +219,10 @@ def _data(e: Explanation, kinds: list[wording.Kind], found: list[Column]) -> dic
     first, shown = [kind.first for kind in kinds], wording.shown_class(e)
     return {
         "names": [kind.title for kind in kinds],
+        "plain": [kind.name for kind in kinds],
         "parts": "parts" if wording.of_image(e) else "words",
         "more": e.more_samples,
+        "label": e.output.label,
         "columns": [
             {
                 "name": column.name,
@@ -252,10 +243,18 @@ def _data(e: Explanation, kinds: list[wording.Kind], found: list[Column]) -> dic
     }
 
 
-def text(e: Explanation, kinds: Sequence[wording.Kind], tips: Sequence[str]) -> str:
-    """Every unit a span with its kind, its colour and, for readers without script, its tip."""
+def text(
+    e: Explanation,
+    kinds: Sequence[wording.Kind],
+    tips: Sequence[str],
+    strengths: Floats | None = None,
+) -> str:
+    """Every unit a span with its kind, its colour and, for readers without script, its tip.
+
+    ``strengths`` colours the units by another scale than the explanation's own.
+    """
     kind_of = {unit: index for index, kind in enumerate(kinds) for unit in kind.units}
-    strengths = colours.strengths(e.score())
+    strengths = colours.strengths(e.score()) if strengths is None else strengths
     shown = []
     for block in wording.blocks(e):
         parts = []

@@ -115,14 +115,15 @@ def plane(
         sides=score_terms.sides(e, "value") if wording.of_answer(e) else wording.sides(e),
         about=f"Value against {both[1]} of every {wording.part(e)}",
         also=also,
-        titles=(_titled(e, both[0]), _titled(e, both[1])),
+        titles=(axis_title(e, both[0]), axis_title(e, both[1])),
         upward=("heavier", "lighter") if weighed else ("for it", "against it"),
         bare=True,
     )
     return draw(points, width=width, height=height, most=score_terms.most_names(e))
 
 
-def _titled(e: Explanation, name: str) -> str:
+def axis_title(e: Explanation, name: str) -> str:
+    """A score on an axis, with what it means."""
     unit = score_terms.scale(e, name)
     brief = score_terms.BRIEF[name]
     return f"{name}: {brief}" + ("" if unit in brief else f" ({wording.short(unit, 24)})")

@@ -113,7 +113,7 @@ def _table(results: Results, found: Summary, stands: dict[str, Standing | None])
             _cell(found.get((method, name)), rules[name], _mark(stands[name], method))
             for name in names
         ]
-        dot = f'<i class="piste-family" style="background:var(--c{looks[method].base[1:]})"></i>'
+        dot = f'<i class="piste-family" style="background:var(--c{looks[method].colour[1:]})"></i>'
         rows.append(f'<tr><th scope="row">{dot}{escape(method)}</th>{"".join(cells)}</tr>')
     listed = "".join(
         f"<dt>{escape(figure.title)}</dt><dd>{escape(labels.meaning(figure))}</dd>"

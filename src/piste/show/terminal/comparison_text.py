@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from piste.comparison import VERDICTS, Comparison
+from piste.comparison import Comparison
 from piste.show import wording
-from piste.show.alignment import SCALED, SideBySide
+from piste.show.alignment import FIGURES, SCALED, SideBySide
 from piste.show.colours import TerminalCapabilities
 from piste.show.heat_colours import Heat, image_of
 from piste.show.terminal import image_blocks
@@ -146,7 +146,7 @@ def _verdicts(sides: SideBySide, width: int) -> Table:
     names = sides.known_figures()
     short = width < 24 + 17 * len(names)
     for name in names:
-        title = VERDICTS[name].title
+        title = FIGURES[name].title
         table.add_column(title.replace(" ", "\n") if short else title, justify="right")
     for e in sides.explanations:
         cells = [

@@ -9,11 +9,11 @@ piste.tabs = (about) => {
   const place = document.querySelector(".piste-results");
   if (!about.results.length) return;
   const usual = {
-    results: "0", view: "", document: "", search: "", predicted: "", sort: "surprise",
-    descending: "true", offset: "0",
+    results: "0", view: "", document: "", search: "", predicted: "", cells: "", least_r2: "",
+    most_r2: "", note: "", sort: "surprise", descending: "true", offset: "0",
   };
   const page = 25;
-  let listed = null, shown = null, order = [], opened = null, turn = 0, title = document.title;
+  let listed = null, shown = null, opened = null, turn = 0, title = document.title;
   piste.left = "";
   nav.hidden = false;
 
@@ -65,39 +65,59 @@ piste.tabs = (about) => {
     }));
     line.textContent = now ? now.about : "";
   }
-  function steps(now, wanted) {
-    const ways = [];
-    if (now.kind === "corpus" && wanted.document === "") {
-      ways.push(["Documents", { view: "" }], ["Words", { view: "words" }]);
-    } else if (now.kind === "corpus") {
-      const here = order.indexOf(Number(wanted.document));
-      ways.push(["← Back to all documents", { document: "" }]);
-      if (here > 0) ways.push(["Previous", { document: order[here - 1] }]);
-      if (here >= 0 && here < order.length - 1) ways.push(["Next", { document: order[here + 1] }]);
+  // What is wanted of a run's documents, as its interface takes it.
+  function query(wanted) {
+    const found = new URLSearchParams();
+    for (const name of ["search", "predicted", "least_r2", "most_r2", "note", "sort", "descending"]) {
+      if (wanted[name] !== "") found.set(name, wanted[name]);
     }
+    for (const [column, cell] of piste.cells(wanted.cells)) {
+      found.append("column", column);
+      found.append("cell", cell);
+    }
+    return found;
+  }
+  // The page's address for the same input, if it is known and a model here can be asked.
+  function explainLink(wanted) {
+    if (!wanted) return [];
+    const same = about.models.some((one) => one.name === wanted.model);
+    const model = same ? wanted.model : about.models.find((one) => one.reads === "texts" && !one.is_language_model)?.name;
+    if (!model) return [];
+    return [[same ? "Open in Explain" : `Open in Explain, by ${model}`, `#${new URLSearchParams({ ...wanted, model })}`]];
+  }
+  function steps(now, wanted, view = null) {
+    let ways = [];
+    if (now.kind === "corpus" && wanted.document === "") {
+      ways = [["Documents", address({ view: "" })], ["Words", address({ view: "words" })]];
+    } else if (now.kind === "corpus") {
+      const { before = null, after = null } = view?.neighbours ?? {};
+      ways.push(["← Back to all documents", address({ document: "" })]);
+      if (before !== null) ways.push(["Previous", address({ document: before })]);
+      if (after !== null) ways.push(["Next", address({ document: after })]);
+    }
+    ways.push(...explainLink(view?.data.explain));
     const held = bar.contains(document.activeElement) ? document.activeElement.textContent : null;
-    bar.replaceChildren(...ways.map(([name, changes]) => {
-      const found = link(name, address(changes), "piste-button");
-      if (changes.view === wanted.view) found.setAttribute("aria-current", "page");
+    bar.replaceChildren(...ways.map(([name, hash]) => {
+      const found = link(name, hash, "piste-button");
+      if (hash === location.hash || (name === "Documents" && wanted.view === "") || (name === "Words" && wanted.view === "words")) found.setAttribute("aria-current", "page");
       return found;
     }));
+    const { place = null, total = 0 } = view?.neighbours ?? {};
+    if (place !== null) bar.append(piste.make("span", `${place.toLocaleString("en")} of ${total.toLocaleString("en")}`, "piste-faint"));
     [...bar.children].find((one) => one.textContent === held)?.focus({ preventScroll: true });
   }
 
   // -- what the address says --------------------------------------------------------------------
 
   async function list(now, wanted, mine) {
-    const query = new URLSearchParams({ limit: page });
-    for (const name of ["search", "sort", "descending", "offset"]) query.set(name, wanted[name]);
-    if (wanted.predicted) query.set("predicted", wanted.predicted);
-    const found = await piste.request("GET", `api/results/${now.number}/documents?${query}`);
+    const filters = query(wanted);
+    const found = await piste.request("GET", `api/results/${now.number}/documents?${filters}&offset=${encodeURIComponent(wanted.offset)}&limit=${page}`);
     if (mine !== turn) return;
     if (shown?.of !== now) {
       shown = { of: now, list: piste.listing(address, change) };
       body.replaceChildren(shown.list.section);
     }
-    shown.list.update(found, wanted, page);
-    order = found.rows.map((one) => one.document);
+    shown.list.update(found, wanted, page, (kind) => `api/results/${now.number}/documents/export/${kind}?${filters}`);
     if (opened !== null) body.querySelector(`[data-document="${Number(opened)}"]`)?.focus();
     opened = null;
     document.title = `${now.name} · Piste`;
@@ -105,12 +125,17 @@ piste.tabs = (about) => {
   async function open(now, wanted, mine) {
     let part = now.kind === "corpus" ? "words" : "view";
     if (wanted.document !== "") part = `documents/${encodeURIComponent(wanted.document)}`;
+    if (wanted.document !== "") part += `?${query(wanted)}`;
     if (wanted.document !== "") opened = wanted.document;
     const path = `api/results/${now.number}/${part}`;
-    if (shown?.path === path) return;
+    if (shown?.path === path) {
+      steps(now, wanted, shown.view);
+      return;
+    }
     const view = await piste.request("GET", path);
     if (mine !== turn) return;
-    shown = { path };
+    shown = { path, view };
+    steps(now, wanted, view);
     piste.show(body, view);
     document.title = `${view.title} · ${now.name} · Piste`;
     if (wanted.document === "") return;
@@ -127,8 +152,9 @@ piste.tabs = (about) => {
       const now = listed[wanted.results];
       choose(now);
       if (!now) throw new Error("There is no such result here: choose one of those above.");
-      steps(now, wanted);
+      if (!bar.contains(document.activeElement)) steps(now, wanted); // else until the next ones are known
       const whole = now.kind === "corpus" && wanted.document === "" && wanted.view !== "words";
+      if (whole) steps(now, wanted);
       await (whole ? list : open)(now, wanted, mine);
     } catch (wrong) {
       if (mine !== turn) return;

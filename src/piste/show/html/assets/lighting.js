@@ -3,25 +3,31 @@ piste.parts.push((root, data) => {
   if (!data.names) return;
   const tip = document.querySelector(".piste-tip");
   const byKind = new Map();
-  for (const element of root.querySelectorAll("[data-k]")) {
-    for (const kind of piste.kinds(element)) {
-      if (!byKind.has(kind)) byKind.set(kind, []);
-      byKind.get(kind).push(element);
-    }
-    element.removeAttribute("title");
-    const title = element.querySelector(":scope > title");
-    if (title) { // in SVG the title is an element, and the name a screen reader says
-      element.setAttribute("aria-label", title.textContent);
-      title.remove();
+  let lit = [];
+  function collect() {
+    byKind.clear();
+    lit = [];
+    for (const element of root.querySelectorAll("[data-k]")) {
+      for (const kind of piste.kinds(element)) {
+        if (!byKind.has(kind)) byKind.set(kind, []);
+        byKind.get(kind).push(element);
+      }
+      element.classList.remove("piste-on");
+      element.removeAttribute("title");
+      const title = element.querySelector(":scope > title");
+      if (title) { // in SVG the title is an element, and the name a screen reader says
+        element.setAttribute("aria-label", title.textContent);
+        title.remove();
+      }
     }
   }
+  collect();
 
-  let lit = [];
   function light(element) {
     const kinds = element ? piste.kinds(element) : [];
     if (kinds.join() !== lit.join()) {
-      for (const kind of lit) for (const other of byKind.get(kind)) other.classList.remove("piste-on");
-      for (const kind of kinds) for (const other of byKind.get(kind)) other.classList.add("piste-on");
+      for (const kind of lit) for (const other of byKind.get(kind) ?? []) other.classList.remove("piste-on");
+      for (const kind of kinds) for (const other of byKind.get(kind) ?? []) other.classList.add("piste-on");
       lit = kinds;
     }
     if (element && element.tagName !== "TR") show(element, kinds);
@@ -91,9 +97,15 @@ piste.parts.push((root, data) => {
       });
     });
   }
-  for (const [groups, parts] of [[".piste-marked", ".piste-unit"], [".piste-plane", ".piste-dot"]]) {
-    for (const group of root.querySelectorAll(groups)) {
-      arrows([...group.querySelectorAll(parts)]);
+  const reached = new WeakSet();
+  function reach() {
+    for (const [groups, parts] of [[".piste-marked", ".piste-unit"], [".piste-plane", ".piste-dot"]]) {
+      for (const group of root.querySelectorAll(groups)) {
+        if (!reached.has(group)) arrows([...group.querySelectorAll(parts)]);
+        reached.add(group);
+      }
     }
   }
+  reach();
+  root.addEventListener("piste-redrawn", () => { collect(); reach(); });
 });

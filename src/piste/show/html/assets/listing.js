@@ -1,3 +1,12 @@
+// Kept columns and what is wanted in them, as the address holds it.
+piste.cells = (text) => {
+  try {
+    const found = Object.entries(JSON.parse(text || "{}"));
+    return found.every(([, cell]) => typeof cell === "string") ? found : [];
+  } catch {
+    return []; // somebody changed the address
+  }
+};
 // The documents of a corpus run: found, sorted and paged by the server. `address` gives the address
 // of other documents or pages, `change` goes to another search or order.
 piste.listing = (address, change) => {
@@ -10,22 +19,74 @@ piste.listing = (address, change) => {
     ["surprise", "surprise", "true", ""],
   ];
   const section = piste.make("section", "", "piste-listing");
-  const search = piste.make("input");
-  search.type = "search";
-  search.maxLength = 200;
-  let waiting = null;
-  search.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => change({ search: search.value, offset: 0 }), 250);
-  });
-  const label = piste.make("select");
-  label.addEventListener("change", () => change({ predicted: label.value, offset: 0 }));
   const filters = piste.make("div", "", "piste-filters");
-  for (const [name, control] of [["Find in texts", search], ["Model says", label]]) {
+  let now = null, drawn = "";
+
+  // -- filters: all of them must hold -------------------------------------------------------------
+
+  const wait = (control, changes) => {
+    let waiting = null;
+    control.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => change({ ...changes(control.value), offset: 0 }), 250);
+    });
+  };
+  function labelled(name, control) {
     const around = piste.make("label", `${name} `);
     around.append(control);
     filters.append(around);
+    return control;
   }
+  function written(name, changes, kind = "search") {
+    const input = piste.make("input");
+    input.type = kind;
+    input.maxLength = 200;
+    if (kind === "number") [input.min, input.max, input.step] = ["-1", "1", "0.05"];
+    wait(input, changes);
+    return labelled(name, input);
+  }
+  function chosen(name, options, changes) {
+    const select = piste.make("select");
+    select.append(...options.map(([text, value]) => new Option(text, value)));
+    select.addEventListener("change", () => change({ ...changes(select.value), offset: 0 }));
+    return labelled(name, select);
+  }
+  // Controls are made once, so that whoever types in one stays there.
+  function draw(found) {
+    const { predicted, kept, choices, measured, noted } = found;
+    const wanted = JSON.stringify([predicted, kept, choices, measured, noted]);
+    if (wanted === drawn) return;
+    drawn = wanted;
+    filters.replaceChildren();
+    const any = (values) => [["anything", ""], ...values.map((name) => [name, name])];
+    const controls = [["search", written("Find in texts", (search) => ({ search }))]];
+    controls.push(["predicted", chosen("Model says", any(predicted), (value) => ({ predicted: value }))]);
+    for (const name of kept) {
+      const changes = (value) => {
+        const cells = Object.fromEntries([...piste.cells(now.cells).filter(([column]) => column !== name), ...(value ? [[name, value]] : [])]);
+        return { cells: Object.keys(cells).length ? JSON.stringify(cells) : "" };
+      };
+      const control = choices[name] ? chosen(name, any(choices[name]), changes) : written(name, changes);
+      control.dataset.column = name;
+      controls.push(["cells", control]);
+    }
+    if (measured) {
+      controls.push(["least_r2", written("R² from", (value) => ({ least_r2: value }), "number")]);
+      controls.push(["most_r2", written("to", (value) => ({ most_r2: value }), "number")]);
+    }
+    if (noted) controls.push(["note", written("Find in notes", (note) => ({ note }))]);
+    for (const [name, control] of controls) control.dataset.filter = name;
+    filters.append(piste.button("Clear filters", () => change({ search: "", predicted: "", cells: "", least_r2: "", most_r2: "", note: "", offset: 0 })));
+  }
+  function fillFilters() {
+    const cells = new Map(piste.cells(now.cells));
+    for (const control of filters.querySelectorAll("[data-filter]")) {
+      if (document.activeElement === control && control.tagName === "INPUT" && control.value) continue;
+      const { filter, column } = control.dataset;
+      control.value = filter === "cells" ? cells.get(column) ?? "" : now[filter];
+    }
+  }
+
   const meaning = piste.make("p", "", "piste-faint");
   const table = piste.make("table", "", "piste-documents");
   const count = piste.make("p", "", "piste-count");
@@ -106,10 +167,18 @@ piste.listing = (address, change) => {
     if (offset + rows.length < total && rows.length) to("After →", offset + page);
     return parts;
   }
-  function update(found, wanted, page) {
-    if (document.activeElement !== search) search.value = wanted.search;
-    label.replaceChildren(new Option("anything", ""), ...found.predicted.map((name) => new Option(name, name)));
-    label.value = wanted.predicted;
+  function exports(total, exported) {
+    return ["csv", "json"].map((kind) => {
+      const found = piste.make("a", `Save ${total === 1 ? "it" : `all ${total.toLocaleString("en")}`} as ${kind.toUpperCase()}`, "piste-button");
+      found.href = exported(kind);
+      found.download = `documents.${kind}`;
+      return found;
+    });
+  }
+  function update(found, wanted, page, exported) {
+    now = wanted;
+    draw(found);
+    fillFilters();
     meaning.textContent = `${found.surprise} Click a heading to sort, a text to see its explanation.`;
     const kept = found.kept.filter((name) => name !== found.truth).slice(0, 3);
     const held = document.activeElement?.dataset.sort;
@@ -117,7 +186,7 @@ piste.listing = (address, change) => {
     body.append(...found.rows.map((one) => line(one, kept, wanted)));
     table.replaceChildren(heads(kept, found, wanted), body);
     if (held) table.querySelector(`[data-sort=${held}]`).focus();
-    count.replaceChildren(...pager(found, page));
+    count.replaceChildren(...pager(found, page), ...(found.total ? exports(found.total, exported) : []));
   }
   return { section, update };
 };

@@ -4,9 +4,9 @@ piste.parts.push((root, data) => {
   const chosen = new Set();
   const bar = piste.make("p", "", "piste-chosen-bar");
   bar.setAttribute("aria-live", "polite");
-  const planes = [...root.querySelectorAll(".piste-plane")];
-  if (!planes.length) return;
-  planes[0].closest("section").append(bar);
+  const first = root.querySelector(".piste-plane");
+  if (!first) return;
+  first.closest("section").append(bar);
 
   function show() {
     for (const element of root.querySelectorAll("[data-k]")) {
@@ -33,7 +33,7 @@ piste.parts.push((root, data) => {
     show();
   }
 
-  for (const plane of planes) {
+  function choosable(plane) {
     let from = null, frame = null, dragged = false;
     const at = (event) => new DOMPoint(event.clientX, event.clientY)
       .matrixTransform(plane.getScreenCTM().inverse());
@@ -96,5 +96,14 @@ piste.parts.push((root, data) => {
   root.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && chosen.size) { chosen.clear(); show(); }
   });
-  show();
+  const ready = new WeakSet();
+  function attach() {
+    for (const plane of root.querySelectorAll(".piste-plane")) {
+      if (!ready.has(plane)) choosable(plane);
+      ready.add(plane);
+    }
+    show();
+  }
+  attach();
+  root.addEventListener("piste-redrawn", attach);
 });

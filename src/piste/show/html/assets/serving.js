@@ -1,16 +1,16 @@
 // The page of the server: what is asked, how far it is, what came of it, all in the address.
 {
   const about = JSON.parse(document.querySelector(".piste-about").textContent);
-  const form = document.querySelector(".piste-form");
-  const working = document.querySelector(".piste-working");
-  const problem = document.querySelector(".piste-problem");
-  const exports = document.querySelector(".piste-exports");
-  const place = document.querySelector(".piste-result");
-  const drop = document.querySelector(".piste-drop");
-  const budgets = [null, 50, 100, 200, 500, 1000, 2000, 5000];
+  const find = (name) => document.querySelector(name);
+  const form = find(".piste-form"), working = find(".piste-working"), problem = find(".piste-problem");
+  const exports = find(".piste-exports"), keeping = find(".piste-keeping");
+  const place = find(".piste-result"), two = find(".piste-two");
   const sheets = new Map();
-  let image = null, imageName = "", job = null, events = null, removed = [], span = null, phrases = null, turn = 0;
+  const gone = "The server can't be reached: is it still running?";
+  let job = null, events = null, removed = [], span = null, turn = 0, waiting = null;
   let asked = null, shown = null; // what the address is about, and what is to be seen
+  let kept = null; // an explanation that the next ones stand beside
+  let recalled = null; // what the address says was done with an image that is still fetched
 
   // -- asking -----------------------------------------------------------------------------------
 
@@ -23,16 +23,12 @@
         body: body === undefined ? undefined : JSON.stringify(body),
       });
     } catch {
-      throw new Error("The server can't be reached: is it still running?");
+      throw new Error(gone);
     }
     const found = await answer.json();
     if (!answer.ok) throw new Error(found.problem);
     return found;
   };
-  function tell(text) {
-    problem.textContent = text;
-    problem.hidden = !text;
-  }
   // Put a view of the server into an element and bring it to life.
   piste.show = (element, view, more = {}) => {
     const root = document.createElement("div");
@@ -47,184 +43,54 @@
     piste.enliven(root, { ...view.data, ...more });
     return root;
   };
-
-  // -- controls ---------------------------------------------------------------------------------
-
-  const model = () => about.models.find((one) => one.name === form.model.value);
-  const chosen = () => [...form.querySelectorAll(".piste-methods input:checked")].map((one) => one.value);
-
-  // A language model has a prompt, perhaps with fields, and without labels an answer.
-  const separate = () => model().fields.length > 1 || (model().is_language_model && model().fields.length > 0);
-  function fillPrompt(images) {
-    const { prompt, fields, chat, is_language_model: free } = model();
-    form.querySelector(".piste-texts").hidden = images || separate();
-    form.querySelector(".piste-second").hidden = free || fields.length > 0;
-    form.querySelector(".piste-examples").hidden = free || fields.length > 0;
-    form.text.placeholder = free ? "Type or paste a prompt …" : "Type or paste a text …";
-    form.querySelector(".piste-prompted").hidden = !free && prompt === null;
-    form.querySelector(".piste-template").hidden = prompt === null;
-    form.querySelector(".piste-template pre").textContent = prompt || "";
-    form.querySelector(".piste-answers").hidden = !free;
-    form.querySelector(".piste-chat").hidden = !chat;
-    form.chat.checked = chat;
-    form.querySelector(".piste-target").hidden = free;
-    const place = form.querySelector(".piste-fields");
-    const before = values(place);
-    place.replaceChildren();
-    for (const name of separate() ? fields : []) {
-      const label = piste.make("label", `${name} `), area = document.createElement("textarea");
-      label.append(piste.make("small", "several documents: a line of --- between them"));
-      area.id = `piste-field-${name}`;
-      area.dataset.field = name;
-      area.rows = 3;
-      area.dir = "auto";
-      area.value = before[name] || "";
-      label.htmlFor = area.id;
-      place.append(label, area);
-    }
-  }
-  const values = (place) => Object.fromEntries([...place.querySelectorAll("[data-field]")].map((one) => [one.dataset.field, one.value]));
-  function documents(text) {
-    const found = text.split(/^\s*---\s*$/m).map((one) => one.trim()).filter(Boolean);
-    return found.length > 1 ? found : text.trim();
-  }
-  function fill() {
-    const { reads, labels, units, methods } = model();
-    const images = reads === "images";
-    fillPrompt(images);
-    drop.hidden = !images;
-    form.querySelector(".piste-labels").textContent = labels.length ? `says ${labels.slice(0, 8).join(", ")}${labels.length > 8 ? " …" : ""}` : "";
-    const cut = (name) => name.replaceAll(",", " → ") || (images ? "parts" : "words");
-    const others = units.filter((name) => images || name !== "words"); // they come by themselves
-    form.units.replaceChildren(...["", ...others].map((name) => new Option(cut(name), name)));
-    if (!images && !separate()) form.units.add(new Option("what I mark", "marked"));
-    mark();
-    const targets = [["the predicted class", ""], ...labels.map((label) => [label, label])];
-    if (labels.length > 2) targets.push(["all classes", "all"]);
-    form.target.replaceChildren(...targets.map(([text, value]) => new Option(text, value)));
-    const before = new Set(chosen());
-    const [first, more] = form.querySelectorAll(".piste-methods");
-    for (const group of [first, more]) for (const label of group.querySelectorAll("label")) label.remove();
-    for (const name of methods) {
-      const label = piste.make("label");
-      const box = document.createElement("input");
-      box.type = "checkbox";
-      box.value = name;
-      box.checked = before.has(name) || (!before.size && name === "slalom");
-      label.title = about.methods[name];
-      label.append(box, name);
-      (about.first.includes(name) ? first : more).append(label);
-    }
-  }
-  // In a chat the text stands behind what the template writes: nothing is marked there.
-  function mark() {
-    const chat = form.chat.checked && model().chat;
-    for (const option of form.units.options) if (option.value === "marked") option.disabled = chat;
-    if (chat && form.units.value === "marked") form.units.value = "";
-    form.querySelector(".piste-marking").hidden = form.units.value !== "marked";
-    form.querySelector(".piste-phrases").hidden = model().reads === "images" || form.units.value !== "";
-  }
-  const marking = piste.marking(form.text, form.querySelector(".piste-marking"));
-  const units = () => (form.units.value === "marked" ? marking.value() : form.units.value);
-  function budget() {
-    const questions = budgets[form.samples.value];
-    form.querySelector("output").textContent = questions ? `${questions} questions` : "what the method likes";
-  }
-  function request() {
-    const wanted = {
-      model: form.model.value, methods: chosen(), units: units() || null,
-      target: form.target.value || null, samples: budgets[form.samples.value], long: "truncate",
-    };
-    if (form.phrases.checked && !form.querySelector(".piste-phrases").hidden) wanted.phrases = "auto";
-    if (model().reads === "images") wanted.image = image;
-    else if (separate()) {
-      const given = values(form.querySelector(".piste-fields"));
-      wanted.fields = Object.fromEntries(Object.entries(given).map(([name, text]) => [name, documents(text)]));
-    } else {
-      wanted.text = form.text.value;
-      if (form.pair.value && !form.querySelector(".piste-second").hidden) wanted.pair = form.pair.value;
-    }
-    if (model().is_language_model) {
-      wanted.target = null;
-      for (const name of ["answer", "against"]) if (form[name].value.trim()) wanted[name] = form[name].value.trim();
-      if (form.chat.checked && model().chat) wanted.chat = true;
-    }
-    return wanted;
+  // Ask, and follow it to its end; `hear` is told how far it is, and what it is followed by.
+  async function run(wanted, hear = () => {}) {
+    const first = await piste.request("POST", "api/explanations", wanted);
+    if (first.state === "done") return first;
+    return new Promise((resolve, reject) => {
+      const source = new EventSource(`api/explanations/${first.id}/events`);
+      hear(first, source);
+      source.onmessage = (event) => {
+        const news = JSON.parse(event.data);
+        hear(news, source);
+        if (!["done", "failed", "cancelled"].includes(news.state)) return;
+        source.close();
+        resolve(news);
+      };
+      source.onerror = () => { if (source.readyState === 2) reject(new Error(gone)); };
+    });
   }
 
-  // -- the address ------------------------------------------------------------------------------
+  // -- what is to be seen -----------------------------------------------------------------------
 
-  function remember() {
-    const wanted = asked; // not the form, in which somebody may be typing the next text
-    const state = new URLSearchParams();
-    for (const name of ["model", "text", "pair", "units", "target", "samples", "answer", "against"]) {
-      if (wanted[name]) state.set(name, wanted[name]);
-    }
-    for (const name of ["fields", "phrases"]) if (wanted[name]) state.set(name, JSON.stringify(wanted[name]));
-    if (model().chat) state.set("chat", wanted.chat ? "1" : "0");
-    if (span) state.set("span", span.join("-"));
-    state.set("methods", wanted.methods.join());
-    if (removed.length) state.set("removed", removed.join());
-    history.replaceState(null, "", `#${state}`);
+  function tell(text) {
+    problem.textContent = text;
+    problem.hidden = !text;
   }
-  function recall() {
-    const state = new URLSearchParams(piste.browses() ? "" : location.hash.slice(1));
-    const known = about.models.map((one) => one.name);
-    if (known.includes(state.get("model"))) form.model.value = state.get("model");
-    fill();
-    form.text.value = state.get("text") || "";
-    form.pair.value = state.get("pair") || "";
-    if (form.pair.value) form.pair.closest("details").open = true;
-    for (const name of ["answer", "against"]) form[name].value = state.get(name) || "";
-    if (state.get("chat")) form.chat.checked = state.get("chat") === "1";
-    recallFields(state.get("fields"));
-    try {
-      phrases = JSON.parse(state.get("phrases"));
-    } catch {
-      phrases = null; // somebody changed the address
-    }
-    form.phrases.checked = phrases === "auto";
-    const place = (state.get("span") || "").match(/^(\d{1,6})-(\d{1,6})$/);
-    span = place ? [Number(place[1]), Number(place[2])] : null;
-    for (const name of ["units", "target"]) {
-      if ([...form[name].options].some((one) => one.value === state.get(name))) form[name].value = state.get(name);
-    }
-    marking.set(state.get("units"));
-    if (marking.is(state.get("units")) && !separate()) form.units.value = "marked";
-    mark();
-    form.samples.value = Math.max(budgets.indexOf(Number(state.get("samples")) || null), 0);
-    const methods = (state.get("methods") || "").split(",").filter(Boolean);
-    if (methods.length) {
-      for (const box of form.querySelectorAll(".piste-methods input")) {
-        box.checked = methods.includes(box.value);
-        if (box.checked && !about.first.includes(box.value)) form.querySelector(".piste-more").open = true;
-      }
-    }
-    removed = (state.get("removed") || "").split(",").filter(Boolean).map(Number).filter(Number.isInteger);
-    budget();
-    return separate() ? Object.values(values(form.querySelector(".piste-fields"))).some(Boolean) : Boolean(form.text.value);
+  function reveal(now) {
+    for (const one of [exports, place]) one.hidden = !now;
+    two.hidden = !now || !shown?.beside;
+    drawKept();
   }
-  // What the form has no place for comes from the address.
-  const recalled = () => ({ ...request(), ...(phrases ? { phrases } : {}) });
-  function recallFields(text) {
-    let given = {};
-    try {
-      given = JSON.parse(text) || {};
-    } catch {
-      return; // somebody changed the address
-    }
-    for (const area of form.querySelectorAll("[data-field]")) {
-      const value = given[area.dataset.field];
-      area.value = Array.isArray(value) ? value.join("\n---\n") : String(value ?? "");
-    }
+  // No old result beside a new problem; it is one click away.
+  function fail(text) {
+    tell(text);
+    reveal(false);
+    if (!shown) return;
+    problem.append(" ", piste.button("Back to the last result", () => {
+      tell("");
+      ({ asked, removed, span } = shown);
+      images.set(shown.image);
+      reveal(true);
+      remember();
+    }));
   }
-
-  // -- working ----------------------------------------------------------------------------------
-
   function busy(now) {
     working.hidden = !now;
-    place.classList.toggle("piste-old", now);
-    place.setAttribute("aria-busy", now);
+    for (const one of [place, two]) {
+      one.classList.toggle("piste-old", now);
+      one.setAttribute("aria-busy", now);
+    }
   }
   function follow(news) {
     const bar = working.querySelector("progress");
@@ -239,44 +105,188 @@
     events = null;
     busy(false);
   }
-  async function finish(mine, news) {
-    stop();
-    if (news.state !== "done") {
-      tell(news.problem);
-      back();
-      return;
+
+  // -- the address ------------------------------------------------------------------------------
+
+  function remember() {
+    const state = asking.parameters(asked); // not the form, in which somebody may be typing the next text
+    if (asked.image && images.held()?.sample) state.set("sample", images.held().sample);
+    if (span) state.set("span", span.join("-"));
+    if (removed.length) state.set("removed", removed.join());
+    if (kept) state.set("before", JSON.stringify({ label: kept.label, ...kept.asked }));
+    history.replaceState(null, "", `#${state}`);
+    if (shown?.asked === asked) tried.update(location.hash);
+  }
+  // Show what an address says; of an image that it can't hold, `image`.
+  function open(hash, image = null) {
+    const state = new URLSearchParams(piste.browses(hash) ? "" : hash.slice(1));
+    const found = (state.get("span") || "").match(/^(\d{1,6})-(\d{1,6})$/);
+    span = found ? [Number(found[1]), Number(found[2])] : null;
+    removed = (state.get("removed") || "").split(",").filter(Boolean).map(Number).filter(Number.isInteger);
+    kept = null;
+    try {
+      const { label, ...before } = JSON.parse(state.get("before")) || {};
+      if (before.model) kept = { asked: before, label };
+    } catch {
+      kept = null; // somebody changed the address
     }
+    if (asking.recall(state)) explain(asking.recalled(state));
+    else if (asking.model().reads === "images" && (image || images.knows(state.get("sample")))) {
+      recalled = [removed, span];
+      if (image) taken(image); else images.fetchSample(state.get("sample"));
+    }
+  }
+  const asking = piste.asking(about, form, find(".piste-drop"));
+  const images = piste.dropping(find(".piste-drop"), about.samples, tell, taken);
+  const tried = piste.history(find(".piste-history"), (entry) => {
+    history.replaceState(null, "", entry.hash);
+    open(entry.hash, entry.image ?? null);
+  });
+  function taken(image) {
+    const seeing = about.models.find((one) => one.reads === "images");
+    if (!seeing) { tell("No model here sees images: start the server with one that does."); return; }
+    if (asking.model().reads !== "images") { form.model.value = seeing.name; asking.fill(); }
+    images.set(image);
+    [removed, span] = recalled ?? [[], null];
+    recalled = null;
+    explain();
+  }
+
+  // -- explaining -------------------------------------------------------------------------------
+
+  // Why something can't be asked, if so.
+  function refusal(wanted) {
+    if (!wanted.methods.length) return "No method is chosen: tick at least one.";
+    if (wanted.image === null) return "There is no image yet: drop one, or choose a file.";
+    if (form.units.value === "marked" && !wanted.units) return "Nothing is marked yet: select some text and add it.";
+    if (wanted.text !== undefined && !wanted.text.trim()) return "There is no text yet: type one, or try an example.";
+    const empty = Object.entries(wanted.fields || {}).find(([, text]) => !text.length);
+    return empty ? `There is nothing in “${empty[0]}” yet: type a text.` : "";
+  }
+  async function explain(given = asking.request(), typed = false) {
+    clearTimeout(waiting);
+    tell("");
+    const wanted = { ...given };
+    if (wanted.image === null) wanted.image = images.held()?.data ?? null;
+    // Both must explain the same class to stand side by side.
+    const { labels } = about.models.find((one) => one.name === wanted.model);
+    if (kept && !wanted.target && labels.length > 1 && labels.includes(kept.label)) wanted.target = kept.label;
+    const refused = refusal(wanted);
+    if (refused) { fail(refused); return; }
+    const mine = ++turn; // from here on, nobody waits for what was asked before
+    if (events && job) piste.request("DELETE", `api/explanations/${job}`).catch(() => {});
+    stop();
+    busy(true);
+    asked = wanted;
+    remember();
+    try {
+      const news = await run(wanted, (now, source) => {
+        if (mine !== turn) { source.close(); return; }
+        [job, events] = [now.id, source];
+        follow(now);
+      });
+      if (mine !== turn) return;
+      if (news.state !== "done") throw new Error(news.problem);
+      await finish(mine, news, typed);
+    } catch (wrong) {
+      if (mine !== turn) return;
+      stop();
+      fail(wrong.message);
+    }
+  }
+  async function finish(mine, news, typed) {
     const view = await piste.request("GET", `api/explanations/${news.id}/view`);
+    const beside = kept ? await besideKept(news.id) : null;
     if (mine !== turn) return;
-    exports.hidden = false;
+    stop();
+    tell("");
+    const isFirst = shown === null;
+    shown = { asked, removed, span, image: images.held(), view, id: news.id, beside };
     for (const link of exports.querySelectorAll("a")) link.href = `api/explanations/${news.id}/export/${link.dataset.kind}`;
     const ask = (units) => piste.request("POST", `api/explanations/${news.id}/removals`, { removed: units });
-    const start = removed;
-    shown = { asked, removed, span };
-    const { checks, answer } = view.data;
     const askSpan = (from, to) => piste.request("POST", `api/explanations/${news.id}/spans`, { start: from, end: to });
+    const { checks, answer } = view.data;
     const data = { ...view.data, checks: checks && { ...checks, ask }, answer: answer && { ...answer, ask: askSpan } };
-    const root = piste.show(place, { ...view, data }, { removed: start, span });
+    const root = piste.show(place, { ...view, data }, { removed, span });
     root.addEventListener("piste-span", (event) => { span = shown.span = event.detail; remember(); });
     root.addEventListener("piste-removed", (event) => { removed = shown.removed = event.detail; remember(); });
     offerMore(root, view.data.more);
     offerPhrases(root);
+    if (beside) piste.show(two, beside); else two.replaceChildren();
+    reveal(true);
     document.title = `${view.title} · Piste`;
-    place.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    if (!typed || !isKept()) tried.add({
+      hash: location.hash, said: view.title, input: inShort(asked), how: `${asked.model}, ${asked.methods.join(", ")}`, typed,
+      ...(asked.image && !images.held().sample ? { image: images.held() } : {}),
+    });
+    if (isFirst) {
+      document.body.classList.add("piste-answered");
+      find(".piste-settings").open = false;
+    }
+    if (typed) return; // whoever types looks at what is typed
+    const top = beside ? two : place;
+    if (top.getBoundingClientRect().top > innerHeight / 2 || top.getBoundingClientRect().top < 0) {
+      top.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    }
   }
-  // What is to be seen is still the explanation before.
-  function back() {
-    if (!shown) return;
-    ({ asked, removed, span } = shown);
+  function inShort(wanted) {
+    const text = wanted.text ?? (wanted.fields ? Object.values(wanted.fields).flat().join(" · ") : images.held()?.name ?? "");
+    return text.length > 90 ? `${text.slice(0, 89)}…` : text;
+  }
+  // Once there is something to see, it follows what is chosen.
+  function again() {
+    [removed, span] = [[], null];
+    if (shown || !working.hidden) explain();
+  }
+  function anew() {
+    [removed, span] = [[], null];
+    explain();
+  }
+
+  // -- side by side -----------------------------------------------------------------------------
+
+  const canStandBeside = (wanted) => !wanted.image && !about.models.find((one) => one.name === wanted.model)?.is_language_model;
+  const isKept = () => kept && JSON.stringify({ ...kept.asked, target: asked.target }) === JSON.stringify(asked);
+  // What was kept and what came now, unless they are the same or can't be compared.
+  async function besideKept(id) {
+    if (isKept() || !canStandBeside(asked)) return null;
+    const before = await run(kept.asked);
+    if (before.state !== "done") throw new Error(before.problem);
+    return piste.request("GET", `api/explanations/${before.id}/beside/${id}`);
+  }
+  function drawKept() {
+    exports.querySelector("[data-kind=keep]").hidden = Boolean(kept) || !shown || !canStandBeside(shown.asked);
+    keeping.hidden = !kept;
+    keeping.querySelector("span").textContent = kept
+      ? `Compared with “${inShort(kept.asked)}” (${kept.asked.model}). Edit a word, type another text or choose another model.` : "";
+  }
+  exports.querySelector("[data-kind=keep]").addEventListener("click", () => {
+    kept = { asked: shown.asked, label: shown.asked.target ?? shown.view.data.label };
+    drawKept();
     remember();
-  }
+    form.text.focus();
+  });
+  keeping.querySelector("button").addEventListener("click", () => {
+    kept = null;
+    shown.beside = null;
+    reveal(true);
+    remember();
+  });
+  // Typing is enough, unless every question has to be sent to somebody.
+  form.text.addEventListener("input", () => {
+    clearTimeout(waiting);
+    if (!kept || asking.model().is_remote || !form.text.value.trim()) return;
+    waiting = setTimeout(() => { [removed, span] = [[], null]; explain(asking.request(), true); }, 600);
+  });
+
+  // -- offers -----------------------------------------------------------------------------------
+
   // A doubtful explanation is made anew from more questions, whatever stands in the form by now.
   function offerMore(root, more) {
     const trust = root.querySelector(".piste-trust"), same = asked;
     if (!more || !trust) return;
     trust.append(piste.button(`Ask ${more} questions`, () => {
-      form.samples.value = Math.max(budgets.indexOf(more), 0);
-      budget();
+      asking.setBudget(more);
       [removed, span] = [[], null];
       explain({ ...same, samples: more });
     }));
@@ -303,112 +313,14 @@
       list.append(piste.button("explain the words apart", () => join(null)));
     }
   }
-  async function explain(wanted = request()) {
-    tell("");
-    if (!wanted.methods.length) return tell("No method is chosen: tick at least one.");
-    if (model().reads === "images" && !image) return tell("There is no image yet: drop one, or choose a file.");
-    if (form.units.value === "marked" && !wanted.units) return tell("Nothing is marked yet: select some text and add it.");
-    if (wanted.text !== undefined && !wanted.text.trim()) return tell("There is no text yet: type one, or try an example.");
-    const empty = Object.entries(wanted.fields || {}).find(([, text]) => !text.length);
-    if (empty) return tell(`There is nothing in “${empty[0]}” yet: type a text.`);
-    const mine = ++turn; // from here on, nobody waits for what was asked before
-    if (events && job) piste.request("DELETE", `api/explanations/${job}`).catch(() => {});
-    stop();
-    busy(true);
-    asked = wanted;
-    remember();
-    try {
-      const news = await piste.request("POST", "api/explanations", wanted);
-      if (mine !== turn) return;
-      job = news.id;
-      follow(news);
-      events = new EventSource(`api/explanations/${job}/events`);
-      events.onmessage = (event) => {
-        const now = JSON.parse(event.data);
-        if (mine !== turn) return;
-        follow(now);
-        if (["done", "failed", "cancelled"].includes(now.state)) {
-          finish(mine, now).catch((wrong) => { stop(); tell(wrong.message); });
-        }
-      };
-      events.onerror = () => { if (mine === turn && events && events.readyState === 2) { stop(); tell("The server can't be reached: is it still running?"); } };
-    } catch (wrong) {
-      if (mine !== turn) return;
-      stop();
-      tell(wrong.message);
-      back();
-    }
-    return undefined;
-  }
-  // Once there is something to see, it follows what is chosen.
-  function again() {
-    [removed, span] = [[], null];
-    if (place.childElementCount || !working.hidden) explain();
-  }
-
-  // -- images ---------------------------------------------------------------------------------
-
-  function take(file) {
-    if (!file || !file.type.startsWith("image/")) return tell("That is no image: choose a PNG, JPEG or WebP file.");
-    const seeing = about.models.find((one) => one.reads === "images");
-    if (!seeing) return tell("No model here sees images: start the server with one that does.");
-    if (model().reads !== "images") { form.model.value = seeing.name; fill(); }
-    const reader = new FileReader();
-    reader.onload = () => {
-      image = reader.result.slice(reader.result.indexOf(",") + 1);
-      imageName = file.name;
-      const shown = drop.querySelector("img");
-      shown.src = reader.result;
-      shown.alt = imageName;
-      shown.hidden = false;
-      [removed, span] = [[], null];
-      explain();
-    };
-    reader.readAsDataURL(file);
-    return undefined;
-  }
-  const input = drop.querySelector("input");
-  drop.addEventListener("click", (event) => { if (!event.target.closest("button")) input.click(); });
-  drop.addEventListener("keydown", (event) => {
-    if (event.target === drop && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); input.click(); }
-  });
-  input.addEventListener("change", () => take(input.files[0]));
-  input.addEventListener("click", (event) => event.stopPropagation());
-  document.addEventListener("dragover", (event) => event.preventDefault());
-  document.addEventListener("drop", (event) => {
-    event.preventDefault();
-    if (event.dataTransfer.files.length) take(event.dataTransfer.files[0]);
-  });
-  document.addEventListener("paste", (event) => {
-    const file = [...event.clipboardData.files][0];
-    if (file) { event.preventDefault(); take(file); }
-  });
 
   // -- start ------------------------------------------------------------------------------------
 
-  for (const text of about.examples) {
-    const short = text.length > 44 ? `${text.slice(0, 43)}…` : text;
-    form.querySelector(".piste-examples").append(piste.button(short, () => {
-      form.text.value = text;
-      marking.set("");
-      [removed, span] = [[], null];
-      explain();
-    }));
-  }
-  for (const path of about.images) {
-    const name = path.split("/").pop();
-    form.querySelector(".piste-samples").append(piste.button(name.split(".")[0], async () => {
-      const found = await fetch(path);
-      take(new File([await found.blob()], name, { type: "image/png" }));
-    }));
-  }
-  form.addEventListener("submit", (event) => { event.preventDefault(); [removed, span] = [[], null]; explain(); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); anew(); });
   form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); [removed, span] = [[], null]; explain(); }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); anew(); }
   });
-  form.model.addEventListener("change", () => { fill(); again(); });
-  form.samples.addEventListener("input", budget);
-  for (const control of [form.units, form.chat]) control.addEventListener("change", mark);
+  form.model.addEventListener("change", () => { asking.fill(); again(); });
   for (const control of [form.units, form.phrases, form.target, form.samples, form.chat]) control.addEventListener("change", again);
   for (const group of form.querySelectorAll(".piste-methods")) group.addEventListener("change", again);
   working.querySelector("button").addEventListener("click", () => {
@@ -416,7 +328,7 @@
   });
   exports.querySelector("[data-kind=link]").addEventListener("click", async () => {
     const status = exports.querySelector("[role=status]");
-    const note = model().reads === "images" ? " It does not hold the image." : "";
+    const note = shown.asked.image && !shown.image.sample ? " It does not hold the image." : "";
     try {
       await navigator.clipboard.writeText(location.href);
       status.textContent = `Copied.${note}`;
@@ -425,8 +337,8 @@
     }
   });
   addEventListener("hashchange", (event) => {
-    if (!piste.browses() && !piste.returns(event) && recall()) explain(recalled());
+    if (!piste.browses() && !piste.returns(event)) open(location.hash);
   });
   piste.tabs(about);
-  if (recall()) explain(recalled());
+  open(location.hash);
 }

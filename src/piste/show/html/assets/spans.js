@@ -15,6 +15,7 @@ piste.parts.push((root, data) => {
   const known = new Map(answer.known.map((one) => [key(one.words), one]));
   known.set(key(answer.own), answer.shown);
   const single = answer.live || words.every((_, word) => known.has(key([word, word])));
+  const redrawing = piste.redrawing(root, data);
   let chosen = answer.own, anchor = null, dragging = false, turn = 0;
 
   how.textContent = `Click a ${single ? "word" : "sentence"} to see where it comes from; Shift + click or drag to select more. Keys: arrows, Enter, Shift + arrows, Esc.`;
@@ -45,8 +46,20 @@ piste.parts.push((root, data) => {
       scores: answer.shown.scores.map((_, unit) => add((one) => one.scores[unit])),
       errors: answer.shown.scores.map(() => null),
       places: Math.max(...parts.map((one) => one.places)),
+      columns: summedColumns(parts),
+      plane: parts[0].plane && ["value", answer.score],
+      note: parts[0].sum_note,
+      heading: parts[0].sum_heading,
       sides: [`makes “${name(place)}” likelier`, `makes “${name(place)}” less likely`],
     };
+  }
+  // What units say alone and what they add here is summed, as log-probabilities are.
+  function summedColumns(parts) {
+    return parts[0].columns.filter(({ name }) => name === "value" || name === answer.score).map((column) => {
+      const all = parts.map((one) => one.columns.find(({ name }) => name === column.name)).filter(Boolean);
+      const scores = column.scores.map((_, kind) => all.reduce((sum, one) => sum + (one.scores[kind] ?? 0), 0));
+      return { ...column, scores, errors: scores.map(() => null) };
+    });
   }
   async function explained(place) {
     if (known.has(key(place))) return known.get(key(place));
@@ -77,6 +90,7 @@ piste.parts.push((root, data) => {
     root.querySelector(".piste-below").textContent = below;
     root.querySelector(".piste-meaning").textContent = "";
     data.columns = [{ name: answer.score, tip: true, shown: answer.firsts.map((unit) => shown(one, unit)) }];
+    if (key(chosen) === key(answer.own)) redrawing.restore(); else redrawing.draw(one, shades);
   }
   function sums(one) {
     const body = root.querySelector(".piste-sums tbody");
@@ -119,7 +133,6 @@ piste.parts.push((root, data) => {
     mark();
     const own = key(chosen) === key(answer.own);
     if (own) anchor = null;
-    for (const note of root.querySelectorAll(".piste-of-whole")) note.hidden = own;
     if (choice) {
       choice.value = "0";
       choice.disabled = !own;
