@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from threadpoolctl import threadpool_limits
 from transformers import BertConfig, BertForSequenceClassification
 
@@ -261,6 +262,10 @@ def draw(tables: dict[str, list[Line]]) -> Figure:
         axes.plot(sizes, fits, "o", color="#d9a21b", markersize=3, label="of them fitting")
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_title(f"{axis}: {law}", fontsize=8)
         axes.tick_params(labelsize=7)
     cells[0].legend(fontsize=7, frameon=False)

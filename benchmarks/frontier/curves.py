@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,7 @@ class Point:
     budget: int | None
     seconds: float
     figures: dict[str, float]
+    inputs: int = 1
 
 
 @dataclass(frozen=True)
@@ -68,20 +68,24 @@ def seconds(row: Row) -> float:
 
 
 def points(rows: Sequence[Row], metrics: Iterable[str]) -> list[Point]:
-    """Medians over the inputs; a contender that was not measured on all of them has none."""
-    measured = [row for row in rows if "refused" not in row]
-    counts = Counter(row["method"] for row in measured)
-    wanted = max(counts.values(), default=0)
+    """Medians over the inputs that a contender was measured on, the quickest first."""
+    by_method: dict[str, list[Row]] = {}
+    for row in rows:
+        if "refused" not in row:
+            by_method.setdefault(row["method"], []).append(row)
     found = []
-    for method, count in counts.items():
-        if count < wanted:
-            continue
-        some = [row for row in measured if row["method"] == method]
+    for some in by_method.values():
         figures = {name: float(np.median([row[name] for row in some])) for name in metrics}
         spent = float(np.median([seconds(row) for row in some]))
-        first = some[0]
-        found.append(Point(first["family"], first["way"], first["budget"], spent, figures))
+        one = some[0]
+        found.append(Point(one["family"], one["way"], one["budget"], spent, figures, len(some)))
     return sorted(found, key=lambda point: point.seconds)
+
+
+def complete(some: Sequence[Point]) -> list[Point]:
+    """Those that were measured on as many inputs as anyone: only they can be compared."""
+    most = max((point.inputs for point in some), default=0)
+    return [point for point in some if point.inputs == most]
 
 
 def is_ours(point: Point) -> bool:

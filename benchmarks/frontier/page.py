@@ -18,6 +18,7 @@ from benchmarks.frontier.curves import (
     Point,
     Ratio,
     Row,
+    complete,
     frontier,
     is_peer,
     leads,
@@ -33,7 +34,8 @@ METRICS = {
 }
 ABOUT = (
     "Who reaches what in how many seconds: one table for each figure, then everyone's budgets by "
-    "model. [How it was measured](../performance.md#how-it-was-measured)."
+    "model; who was not measured on all inputs is in the latter only. "
+    "[How it was measured](../performance.md#how-it-was-measured)."
 )
 LOWEST = -0.25
 """Worse R² are drawn here."""
@@ -61,7 +63,8 @@ def write(rows: Sequence[Row], names: Sequence[str], folder: Path | None) -> str
         own = [row for row in rows if row["model"] == name]
         if own:
             models[name] = own
-    found = {name: points(own, METRICS) for name, own in models.items()}
+    everyone = {name: points(own, METRICS) for name, own in models.items()}
+    found = {name: complete(some) for name, some in everyone.items()}
     lines = ["# The frontier", "", ABOUT, ""]
     for metric, title in METRICS.items():
         lines += [f"## {title}", "", *_overview(models, found, metric), ""]
@@ -71,7 +74,7 @@ def write(rows: Sequence[Row], names: Sequence[str], folder: Path | None) -> str
             file = f"frontier-{name}.png"
             draw(name, some).savefig(folder / file, dpi=110)
             lines += [f"![{name}: fidelity against seconds]({file})", ""]
-        lines += [*_everyone(some), ""]
+        lines += [*_everyone(everyone[name]), ""]
     text = "\n".join(lines)
     if folder is not None:
         together(found).savefig(folder / "frontier.png", dpi=110)
@@ -93,7 +96,7 @@ def _overview(
         ours = frontier([point for point in found[name] if point.family == OURS], metric)
         if not ours:
             continue
-        inputs = len({row["input"] for row in rows})
+        inputs = ours[0].inputs
         units = f"{np.median([row['units'] for row in rows]):.0f}"
         peer = _ratio(best) if best else ["none is above 0", "", "", "", ""]
         own = [_figure(ours[-1].figures[metric]), _seconds(ours[-1].seconds)]
@@ -119,12 +122,13 @@ def _lead(lead: Lead) -> str:
 
 def _everyone(some: Sequence[Point]) -> list[str]:
     titles = " | ".join(METRICS.values())
-    lines = [f"| explainer | called | questions | seconds | {titles} |", "|" + "---|" * 8]
+    lines = [f"| explainer | called | questions | inputs | seconds | {titles} |", "|" + "---|" * 9]
     for point in sorted(some, key=lambda one: (is_peer(one), one.family, one.way, one.seconds)):
         figures = [_figure(point.figures[metric]) for metric in METRICS]
         called = {ENGINE: "through Piste", LIBRARY: "by its library"}[point.way]
         cells = [point.family, "" if not is_peer(point) else called]
-        cells += [str(point.budget or "default"), _seconds(point.seconds), *figures]
+        cells += [str(point.budget or "default"), str(point.inputs), _seconds(point.seconds)]
+        cells += figures
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
