@@ -29,6 +29,7 @@ from piste.verification import Check, check
 from piste.views import VIEWS
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.figure import Figure
     from rich.console import RenderableType
     from typing_extensions import Unpack
@@ -107,6 +108,19 @@ class Comparison:
             dict(data["skipped"]),
             tuple(Check.from_dict(one) for one in data["checks"]),
         )
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row per unit, a column with the ranking score of every method; verdicts in ``attrs``.
+
+        >>> import piste
+        >>> clf = piste.load("piste:reviews")
+        >>> c = piste.compare(clf, "A wonderful ending.", ["slalom", "occlusion"], samples=40)
+        >>> list(c.to_frame().columns)
+        ['text', 'start', 'end', 'segment', 'tokens', 'slalom', 'occlusion']
+        """
+        frame = VIEWS["comparison_frame"](self.explanations)
+        frame.attrs["verdicts"] = {name: dict(one) for name, one in self.verdicts.items()}
+        return frame
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A standalone page, also written to ``path`` if given; works offline."""

@@ -323,7 +323,8 @@ class Explanation:
         The plane shows what units say alone against their weight, or their contribution where
         weights are not determined.
         A text has no heat map, an image no text. Without a kind, an image's heat maps, and of a
-        text the plane where there are both scores, else bars.
+        text the plane where there are both scores, else bars. ``ax=`` draws a plane or bars into
+        axes of a figure of your own.
         """
         return VIEWS["explanation_plot"](self, kind, path, **options)
 
@@ -336,6 +337,10 @@ class Explanation:
 
     def __rich__(self) -> RenderableType:
         return VIEWS["explanation_terminal"](self)
+
+    def __str__(self) -> str:
+        """Two lines: what the model says and why, and how far to trust it."""
+        return VIEWS["explanation_summary"](self)
 
     def __repr__(self) -> str:
         scores = self.score()

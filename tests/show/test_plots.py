@@ -116,6 +116,19 @@ def test_bars_rank_any_score(review, additive):
     assert any("attribution" in text for text in words(explanation_figure.bars(additive)))
 
 
+@pytest.mark.parametrize("kind", ["plane", "bars"])
+def test_axes_of_a_figure_of_ones_own(review, kind):
+    mine = Figure(figsize=(12, 5))
+    left, right = mine.subplots(1, 2)
+    assert review.plot(kind, ax=right) is mine
+    assert right.get_xlabel()
+    assert right.get_title(loc="left")
+    assert not left.get_xlabel()
+    assert not mine.texts
+    with pytest.raises(PisteError, match="expected axes of a matplotlib figure, got 3"):
+        review.plot(kind, ax=3)
+
+
 def test_classes_can_be_chosen(classwise):
     lengths = [
         explanation_figure.bars(classwise, label=label, top=1).axes[0].patches[0].get_width()

@@ -31,6 +31,11 @@ TRUST = (
 LABELS = ("negative", "positive")
 
 
+def test_print_shows_the_two_lines(review):
+    summary = Summary.of(review)
+    assert str(review).splitlines() == [summary.line, summary.trust]
+
+
 def printed(e: Explanation, width: int = 100) -> str:
     out = io.StringIO()
     Console(file=out, width=width).print(e)

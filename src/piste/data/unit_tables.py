@@ -74,6 +74,14 @@ def to_frame(e: Explanation) -> pandas.DataFrame:
     return frame
 
 
+def comparison_frame(explanations: Mapping[str, Explanation]) -> pandas.DataFrame:
+    """A table with one row per unit of an input, and the ranking score of every method."""
+    pandas = need("pandas", "tables", "A DataFrame")
+    first = unit_columns(next(iter(explanations.values())))
+    columns = {name: first[name] for name in UNIT_COLUMNS}
+    return pandas.DataFrame(columns | {name: e.score() for name, e in explanations.items()})
+
+
 def from_frame(frame: pandas.DataFrame) -> Explanation:
     """The explanation a frame was made of."""
     if _META not in frame.attrs:

@@ -64,6 +64,12 @@ class Summary:
         return Summary(answer, tuple(_reasons(e, label)), _trust(e))
 
 
+def two_lines(e: Explanation) -> str:
+    """The summary as plain text, as ``print(e)`` shows it."""
+    summary = Summary.of(e)
+    return f"{summary.line}\n{summary.trust}"
+
+
 @dataclass(frozen=True)
 class _Reason:
     """A unit, or a phrase of two, with its score."""

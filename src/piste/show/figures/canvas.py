@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from piste.data import files
-from piste.errors import PisteError
+from piste.errors import PisteError, shorten
 from piste.explanation import Explanation
 from piste.show import colours, wording
 from piste.show.summary import Summary
@@ -88,10 +88,19 @@ def blank(size: tuple[float, float]) -> tuple[Drawing, RendererAgg]:
     return figure, renderer
 
 
-def canvas(size: tuple[float, float]) -> tuple[Drawing, Axes]:
-    """A figure with quiet axes."""
-    figure, rows = panels(size, 1, 1)
-    return figure, rows[0][0]
+def canvas(size: tuple[float, float], ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """A figure with quiet axes, or that of axes which a caller has."""
+    if ax is None:
+        figure, rows = panels(size, 1, 1)
+        return figure, rows[0][0]
+    root = ax.get_figure(root=True) if isinstance(ax, Axes) else None
+    if root is None:
+        raise PisteError(
+            f"ax: expected axes of a matplotlib figure, got {shorten(ax)} of type "
+            f"{type(ax).__name__}."
+        )
+    _make_quiet(ax)
+    return root, ax
 
 
 def panels(
@@ -102,14 +111,18 @@ def panels(
     figure.set_layout_engine("constrained", h_pad=0.08, w_pad=0.08)
     grid = figure.subplots(rows, columns, squeeze=False, **options)
     for axes in grid.flat:
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        for side in ("left", "bottom"):
-            axes.spines[side].set_color(RULE)
-        axes.tick_params(colors=FAINT, labelsize=9)
-        axes.xaxis.label.set_color(INK)
-        axes.yaxis.label.set_color(INK)
+        _make_quiet(axes)
     return figure, [list(row) for row in grid]
+
+
+def _make_quiet(axes: Axes) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(RULE)
+    axes.tick_params(colors=FAINT, labelsize=9)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
 
 
 def settle(figure: Figure) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 
@@ -34,7 +35,9 @@ def write(
     figure = axes.get_figure(root=True)
     assert figure is not None  # the axes were just made on one
     settle(figure)
-    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # an Agg canvas
+    # Measured apart from the figure's own canvas, which may be of any kind.
+    width, height = figure.bbox.size
+    renderer = RendererAgg(width, height, figure.dpi)  # type: ignore[no-untyped-call]  # matplotlib's
     dots = axes.transData.transform(points)
     written = {
         index: axes.text(

@@ -62,12 +62,17 @@ def plot(
 
 
 def plane(
-    e: Explanation, *, label: str | int | None = None, size: tuple[float, float] = (9.0, 6.4)
+    e: Explanation,
+    *,
+    label: str | int | None = None,
+    size: tuple[float, float] = (9.0, 6.4),
+    ax: Axes | None = None,
 ) -> Figure:
     """What is expected of units alone (right: for the target) against their weight (up: more).
 
     Where weights are not determined, contributions take their place. One dot per kind of unit,
     larger the more often it occurs. Only units that say something have a name and error bars.
+    ``ax`` draws into axes of a figure of your own, with the answer alone as title.
     """
     names = score_terms.plane_scores(e) or ("value", "importance")
     wording.shown_class(e, label)  # refuses a class that isn't there
@@ -77,7 +82,7 @@ def plane(
     first = [kind.first for kind in kinds]
     shown = score_terms.named(e, kinds, label)
     quiet = np.setdiff1d(np.arange(len(kinds)), shown)
-    figure, axes = canvas(size)
+    figure, axes = canvas(size, ax)
     axes.axvline(0, color=RULE, lw=1, zorder=0)
     axes.axhline(0, color=RULE, lw=1, zorder=0)
     areas = 30.0 * np.sqrt([len(kind.units) for kind in kinds])
@@ -92,7 +97,7 @@ def plane(
     axes.scatter(x[first], y[first], s=areas, c=tints, edgecolors="white", linewidths=0.5, zorder=3)
     _limits(axes, x[first], y[first])
     _name_axes(axes, e, names, label)
-    _title(axes, e, label)
+    _title(axes, e, label, own=ax is None)
     parts = [] if wording.of_image(e) else ["larger dots: more occurrences"]
     parts.append("thin lines: standard errors")
     if len(quiet):
@@ -132,9 +137,17 @@ def _name_axes(axes: Axes, e: Explanation, names: tuple[str, str], label: str | 
 
 
 def bars(
-    e: Explanation, *, score: str | None = None, top: int = 20, label: str | int | None = None
+    e: Explanation,
+    *,
+    score: str | None = None,
+    top: int = 20,
+    label: str | int | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
-    """The units of the largest |score| with their standard errors, the largest at the top."""
+    """The units of the largest |score| with their standard errors, the largest at the top.
+
+    ``ax`` draws into axes of a figure of your own, with the answer alone as title.
+    """
     if not isinstance(top, int) or isinstance(top, bool) or top < 1:
         raise PisteError(f"top: expected a whole number above 0, got {top!r}.")
     name = score or e.ranking
@@ -142,7 +155,7 @@ def bars(
     kinds = wording.kinds(e)
     chosen = wording.by_size(np.array([numbers[kind.first] for kind in kinds]))[:top]
     first = [kinds[index].first for index in chosen]
-    figure, axes = canvas((7.5, 1.5 + 0.27 * len(first)))
+    figure, axes = canvas((7.5, 1.5 + 0.27 * len(first)), ax)
     places = np.arange(len(first))[::-1]
     axes.barh(
         places, numbers[first], height=0.72, zorder=2,
@@ -161,15 +174,22 @@ def bars(
     above, below = score_terms.sides(e, name, label)
     axes.set_xlabel(f"{name}: {score_terms.meaning(e, name)}\n← {below} · {above} →")
     axes.set_ylim(-0.7, len(first) - 0.3)
-    _title(axes, e, label)
+    _title(axes, e, label, own=ax is None)
     return figure
 
 
-def _title(axes: Axes, e: Explanation, label: str | int | None) -> None:
+def _title(axes: Axes, e: Explanation, label: str | int | None, *, own: bool) -> None:
+    """The answer and its reasons over the figure, or the answer alone over somebody's axes."""
     figure = axes.get_figure(root=True)
     assert figure is not None  # the axes were just made on one
     title, under = heading(e, label, int(16 * figure.get_size_inches()[0]))
-    add_title(figure, title, under)
+    if own:
+        add_title(figure, title, under)
+    else:
+        axes.set_title(
+            writable(title), loc="left", fontsize=11, fontweight="bold", color=INK,
+            parse_math=False, family=families(),
+        )  # fmt: skip
 
 
 def _limits(axes: Axes, x: Floats, y: Floats) -> None:
