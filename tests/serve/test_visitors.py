@@ -62,8 +62,9 @@ def visit(address: str, number: int) -> str:
         assert asked.status_code == 202, asked.text
         path = f"/api/explanations/{asked.json()['id']}"
         if number % 3 == 1:
-            state = client.delete(path).json()["state"]
-            assert state in FINISHED
+            gone = client.delete(path)
+            # Of very many visitors only the last results are kept.
+            assert gone.status_code == 404 or gone.json()["state"] in FINISHED, gone.text
             return "cancelled"
         with client.stream("GET", f"{path}/events") as events:
             lines = (line for line in events.iter_lines() if line)

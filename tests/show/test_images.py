@@ -321,7 +321,7 @@ def test_one_panel_per_method(cut):
     both = sides(cut)
     figure = comparison_figure.draw(both)
     assert len(figure.axes) == 1 + 2 * len(FIVE)  # the image; heat maps and keys
-    for text in (*FIVE, "R² 0.90 · AOPC 0.85", "smoothgrad", "One image proves little"):
+    for text in (*FIVE, "R² 0.93 · AOPC 0.85", "smoothgrad", "One image proves little"):
         assert text in words(figure)
     renderer = FigureCanvasAgg(figure).get_renderer()
     wide, high = figure.get_size_inches() * figure.dpi

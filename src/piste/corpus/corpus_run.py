@@ -209,13 +209,14 @@ def _planned(
     plan = Plan(
         str(input) if isinstance(input, Path) else input,
         model,
-        (columns or Columns()).of_prompt(prompt_fields(model, loading or {})),
+        columns or Columns(),
         method,
         how,
         runtime,
         BLOCK if block is None else block,
         loading or {},
     )
+    plan = replace(plan, columns=plan.columns.of_prompt(prompt_fields(model, plan.loading)))
     files = plan.files()
     settled = plan.columns.settled(files, DOCUMENT_COLUMNS)
     if before is not None and before.are_in(files):

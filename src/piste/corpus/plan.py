@@ -24,7 +24,7 @@ from piste.engine.progress import ProgressOption
 from piste.errors import PisteError, ServiceError, shorten
 from piste.explanation import Explanation
 from piste.methods import Method, MethodChoice, make
-from piste.methods.learning_slalom import LearningSlalom
+from piste.corpus.learning_slalom import LearningSlalom
 from piste.methods.slalom import SlalomMethod
 from piste.options import DEFAULTS, separated
 from piste.phrases import check_method, check_phrases
