@@ -17,6 +17,7 @@ from piste.classifiers.prompted.prompt import Prompt
 from piste.corpus.blocks import DOCUMENT_COLUMNS, Part, make_part
 from piste.corpus.document_records import write_records
 from piste.corpus.documents import Block, Columns, Document, RefusedDocument, blocks, check_kept
+from piste.corpus.learning_slalom import LearningSlalom
 from piste.data.frames import frame_table
 from piste.data.tables import TableFile, check_columns, read_rows, table_files
 from piste.engine.engine import fix_batch_sizer, release_memory
@@ -24,7 +25,6 @@ from piste.engine.progress import ProgressOption
 from piste.errors import PisteError, ServiceError, shorten
 from piste.explanation import Explanation
 from piste.methods import Method, MethodChoice, make
-from piste.corpus.learning_slalom import LearningSlalom
 from piste.methods.slalom import SlalomMethod
 from piste.options import DEFAULTS, separated
 from piste.phrases import check_method, check_phrases
