@@ -13,6 +13,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import piste
+from piste.classifiers.prompted.labels import LabelTokens
+from piste.classifiers.prompted.reader import log_probabilities
 from piste.errors import PisteError
 from tests.classifiers.prompted.conftest import language_model, log_probability
 from tests.language_models import save_language_model
@@ -63,6 +65,18 @@ def test_answers_are_those_of_plain_passes(
     for units, answer in zip(questions, answers, strict=True):
         ids = kept_ids(subject, units)
         np.testing.assert_allclose(answer, expected(classifier, causal, ids), atol=1e-4)
+
+
+def test_what_a_longer_label_leaves_of_a_shorter_one_is_exact() -> None:
+    logits = torch.zeros(1, 2, 1000)
+    logits[0, 0, 5] = 20.3
+    logits[0, 1, 7] = 14.7  # after 5 it is 7, but for one in 2,400
+    labels = LabelTokens.of(["good", "good enough"], [[[5]], [[5, 7]]])
+    known = log_probabilities(logits, torch.tensor([0, 1]), torch.tensor([5, 7]))[0]
+    found = labels.combine(torch.stack([known[0], known.sum()]))
+    sums = torch.log_softmax(logits[0].double(), dim=-1)
+    exact = sums[0, 5] + (-torch.expm1(sums[1, 7])).log()
+    assert float(found[0]) == pytest.approx(float(exact), abs=1e-5)
 
 
 def test_the_whole_question_is_the_prompt_as_the_tokenizer_reads_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,26 @@ def test_labels_of_a_gguf_file_are_those_of_plain_passes(
         for label, wording in classifier.wordings.wordings:
             plain = log_probability(classifier.language_model, ids, list(wording))
             np.testing.assert_allclose(answer[label], plain, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_label_that_nearly_always_goes_on_as_another_is_exact(weights: Path) -> None:
+    """P("road") is what P("road signs") leaves of it: here one in a hundred."""
+    chat = [{"role": "user", "content": "Letter: {text}\nWhich office? roads, road signs, parks."}]
+    classifier: Any = piste.load(weights, prompt=chat, labels=["road", "road signs", "parks"])
+    subject = classifier.subject("Dear council, the benches near the pond are rotten.")
+    exact = copy.deepcopy(classifier.language_model).double()
+    questions = [subject.whole, [0, 1, 2], [5], []]
+    for units, answer in zip(questions, subject.ask(questions), strict=True):
+        ((question, _),) = subject.encode(units)
+        row = question.payload[0].tolist()
+        ids = row[: len(row) - classifier.tail]
+        shorter, longer, other = (
+            log_probability(exact, ids, list(wording))
+            for _, wording in classifier.wordings.wordings
+        )
+        plain = [shorter + np.log(-np.expm1(longer - shorter)), longer, other]
+        np.testing.assert_allclose(answer, plain, atol=1e-4)
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from piste.classifiers.base import check_text, counting_calibration
 from piste.classifiers.fingerprint import fingerprint_model
 from piste.classifiers.prompted.labels import LabelChoice, LabelTokens, read_labels
 from piste.classifiers.prompted.prompt import ChatTemplate, Prompt, continuation
-from piste.classifiers.prompted.reader import AnswerReader
+from piste.classifiers.prompted.reader import AnswerReader, log_probabilities
 from piste.classifiers.prompted.tail import Tail
 from piste.classifiers.text.classifier import TextClassifier
 from piste.classifiers.text.masking import MaskedSubject
@@ -95,9 +95,9 @@ class AnswerClassifier(TextClassifier):
         alone = []
         for answer in answers:
             ids = torch.tensor([[*prompt.tolist(), *answer]]).to(place)
-            known = torch.log_softmax(self._logits(ids)[0].float(), dim=-1)
-            alone += [known[len(prompt) - 1 + k, token] for k, token in enumerate(answer)]
-        if float((together - torch.stack(alone)).abs().max()) > _TOLERANCE:
+            places = torch.arange(len(prompt) - 1, ids.shape[1] - 1, device=place)
+            alone.append(log_probabilities(self._logits(ids), places, ids[0, len(prompt) :])[0])
+        if float((together - torch.cat(alone)).abs().max()) > _TOLERANCE:
             raise refusal
 
     def _logits(self, ids: torch.Tensor) -> torch.Tensor:

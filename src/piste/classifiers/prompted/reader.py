@@ -93,8 +93,9 @@ class AnswerReader(nn.Module):
             logits = self.twin(**given).logits
         finally:
             head.places = None
-        known = torch.log_softmax(logits.float(), dim=-1)
-        return known[:, self._which.to(known.device), self._tokens.to(known.device)]
+        return log_probabilities(
+            logits, self._which.to(logits.device), self._tokens.to(logits.device)
+        )
 
     def _positions(
         self, columns: torch.Tensor, begins: torch.Tensor, ends: torch.Tensor
@@ -121,6 +122,21 @@ class AnswerReader(nn.Module):
         kind = kind if kind.is_floating_point else torch.float32
         hidden = torch.full((), torch.finfo(kind).min, dtype=kind, device=columns.device)
         return torch.where(seen, torch.zeros_like(hidden), hidden)[:, None]
+
+
+def log_probabilities(
+    logits: torch.Tensor, places: torch.Tensor, tokens: torch.Tensor
+) -> torch.Tensor:
+    """Log-probabilities of tokens at places, rows × tokens, from logits (rows × places × all).
+
+    Sums are in double precision: where one label begins another, P(short) = p(short) − p(long)
+    is a small difference, and a logarithm rounded to six places would not be exact to 1e-4.
+    """
+    wide = torch.float32 if logits.device.type == "mps" else torch.float64  # which has no double
+    logits = logits.float()
+    below = logits - logits.detach().amax(dim=-1, keepdim=True)
+    totals = torch.stack([row.to(wide).logsumexp(dim=-1) for row in below])  # a row fits memory
+    return below[:, places, tokens].to(wide) - totals[:, places]
 
 
 class _ChosenPlaces(nn.Module):
