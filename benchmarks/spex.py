@@ -107,11 +107,11 @@ def rows(file: Path) -> list[dict[str, Any]]:
 
 
 def page(found: Sequence[dict[str, Any]], command: str) -> str:
-    """The page with one table per model: mean R², and how many texts and questions."""
+    """The page with one table per model: median R², and how many texts and questions."""
     lines = [
         "# SPEX's protocol",
         "",
-        f"Mean R² on {TESTS} masks that keep each word with probability 1/2, at "
+        f"Median R² on {TESTS} masks that keep each word with probability 1/2, at "
         f"{QUESTIONS:,} questions, by the number of words. In brackets the number of texts, and "
         "the mean number of questions asked. Texts are of IMDB's test split. The published rows "
         "are figures of Kang et al. (2025) for another model and are here for reference only.",
@@ -132,8 +132,7 @@ def page(found: Sequence[dict[str, Any]], command: str) -> str:
     lines += [
         "",
         "Where the answers hardly differ (the last group of a model that is sure of long texts, "
-        "see their standard deviation), R² divides by almost nothing and says little. A few texts "
-        "per group are no ranking of methods.",
+        "see their median standard deviation), R² divides by almost nothing and says little.",
         "",
         "`slalom` is Piste's default. `spex` is refitted as in the paper, which shapiq 1.4 leaves "
         "out. `faith_banzhaf` has more coefficients than questions from 42 units on, so it is not "
@@ -150,7 +149,7 @@ def _spread(found: Sequence[dict[str, Any]], group: str) -> str:
     by_text = {
         row["input"]: row["spread"] for row in found if row["group"] == group and "spread" in row
     }
-    return f"{np.mean(list(by_text.values())):.2f}" if by_text else "not measured"
+    return f"{np.median(list(by_text.values())):.2f}" if by_text else "not measured"
 
 
 def _cell(found: Sequence[dict[str, Any]], group: str) -> str:
@@ -158,9 +157,9 @@ def _cell(found: Sequence[dict[str, Any]], group: str) -> str:
     measured = [row for row in own if "r2" in row]
     if not measured:
         return "refused" if own else "not measured"
-    mean = np.mean([row["r2"] for row in measured])
+    middle = np.median([row["r2"] for row in measured])
     calls = np.mean([row["calls"] for row in measured])
-    return f"{mean:.2f} ({len(measured)}; {calls:.0f})".replace("-", "−")
+    return f"{middle:.2f} ({len(measured)}; {calls:.0f})".replace("-", "−")
 
 
 def main() -> None:

@@ -5,7 +5,8 @@
 
 Every variant has 500 questions about the same texts and is judged by the same test questions.
 Figures are medians over the texts: R² over all sizes, log sizes, 2 to 6 units, single units, and
-the deletion curve in log-odds.
+the deletion curve in log-odds; then its mean difference to that of AttnLRP, with two standard
+errors, where the model can be looked into.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
+import piste
 from benchmarks.panel.command import one_group
 from benchmarks.panel.judging import Trial
+from piste.errors import PisteError
 from piste.explanation import r_squared
 from piste.slalom import Fit, fit, sampling, solver, surrogate
 from piste.slalom.family import Point, Questions
@@ -153,6 +156,15 @@ def judged(trial: Trial, found: Fit) -> list[float]:
     return [*r2, trial.deletion(score[trial.subject.types])["deletion"]]
 
 
+def relevance(classifier: piste.Classifier, given: Any, trial: Trial) -> float:
+    """The deletion curve of AttnLRP; NaN of a model that can't be looked into."""
+    try:
+        e = piste.explain(classifier, given, method="attnlrp", long="truncate")
+    except PisteError:
+        return float("nan")
+    return trial.deletion(e.score())["deletion"]
+
+
 def main() -> None:
     """Print one table per model."""
     options, cases = one_group(__doc__ or "", 6)
@@ -160,12 +172,18 @@ def main() -> None:
         rows: dict[str, list[list[float]]] = {name: [] for name in VARIANTS}
         for given in some:
             trial = Trial.of(classifier.subject(given, long="truncate"))
+            peer = relevance(classifier, given, trial)
             for name, variant in VARIANTS.items():
-                rows[name].append(judged(trial, variant(trial)))
+                found = judged(trial, variant(trial))
+                rows[name].append([*found, found[-1] - peer])
         print(f"\n### {model.name}, {options.group}, {len(rows['default'])} inputs\n")
-        print("| | R² all | R² log | R² few | R² single | deletion |\n|---|---|---|---|---|---|")
-        for name, found in rows.items():
-            cells = (f"{number:.2f}" for number in np.median(found, axis=0))
+        print("| | R² all | R² log | R² few | R² single | deletion | less AttnLRP |")
+        print("|---|---|---|---|---|---|---|")
+        for name, all_found in rows.items():
+            *medians, _ = np.median(all_found, axis=0)
+            less = np.array(all_found)[:, -1]
+            error = 2 * less.std(ddof=1) / np.sqrt(len(less)) if len(less) > 1 else np.nan
+            cells = [*(f"{number:.2f}" for number in medians), f"{less.mean():+.2f} ± {error:.2f}"]
             print(f"| {name} | {' | '.join(cells)} |".replace("-", "−"), flush=True)
 
 

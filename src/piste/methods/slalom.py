@@ -42,6 +42,9 @@ are enough for every unit that such a fit says something."""
 _PER_UNIT = 3
 _MOST_WITH_PAIRS = 60
 """Units up to which a fit may carry pairs: in longer texts it gained nothing on the panel."""
+_WORTH_PAIRS = 0.75
+"""Of the held-out variance that a fit without pairs leaves: what one with pairs may leave at most.
+Pairs that gain less cost ranking, for half of what a pair says goes to each of its units."""
 
 
 @dataclass
@@ -68,7 +71,7 @@ class _Found:
     fidelity: Fidelity
     pairs: tuple[PairEffect, ...] = ()
     carried: bool = False
-    """Whether the fit has the pairs: only where they raise R² on questions it has not seen."""
+    """Whether the fit has the pairs: only where questions it has not seen gain enough by them."""
 
 
 @dataclass(frozen=True)
@@ -275,7 +278,7 @@ class SlalomMethod(Method):
         form: Any = self.form  # one of the names, as was checked
         richer = fit(counts[fitted], numbers[fitted], form=form, together=both[fitted])
         fidelity = fidelity_of(richer, counts, numbers, _held(task), fitted, both)
-        if not fidelity.r2 > found.fidelity.r2:
+        if not 1.0 - fidelity.r2 < _WORTH_PAIRS * (1.0 - found.fidelity.r2):
             return replace(found, pairs=pairs)
         numbers_of = zip(pairs, richer.pairs, richer.pair_errors, strict=True)
         refined = [
