@@ -1,17 +1,17 @@
 """Corpus runs: seconds per document, memory by rows, what kills cost, and workers on Ray.
 
-    python -m benchmarks.corpus --data imdb.parquet [--documents 1000] [--explained 100]
-        [--parts speed,memory,…]
+    python -m benchmarks.corpus --data imdb.parquet [--model piste:reviews] [--documents 1000]
+        [--explained 100] [--parts speed,memory,…]
 
-`speed`: `--explained` reviews by one run, one by one, and by the authors' published package (its
-default of 500 calls, on a few); and from vocabularies of 100 and of `--documents` other reviews,
-with and without refining; with the median R² on removals nobody was fitted to. `curve`: what a
-document costs in one run over `--documents` reviews as the run goes on and later ones learn from
-earlier ones, with the median of each document's own R². `memory`: peak of runs of their own over
-1,000, 10,000 and 50,000 short rows. `kills`: a run in a process of its
+`speed`: `--explained` reviews by one run, some one by one, and a few by the authors' published
+package (its default of 500 calls). `vocabulary`: the same reviews from vocabularies of 100 and of
+`--documents` others, with and without refining. Both with the median R² on removals nobody was
+fitted to. `curve`: what a document costs in one run over `--documents` reviews as the run goes on
+and later ones learn from earlier ones, with the median of each document's own R². `memory`: peak
+of runs of their own over 1,000, 10,000 and 50,000 short rows. `kills`: a run in a process of its
 own, killed at random moments and resumed until it is done, compared row by row with one that was
-not. `ray`: one worker and two, and as many processes without Ray; what two short rows take is told
-apart as starting.
+not. `ray`: `--documents` reviews by one worker and two, and by as many processes without Ray; what
+two short rows take is told apart as starting.
 Seconds are of the processor where one process works, and of the clock for Ray, which needs a
 machine that does nothing else.
 """
@@ -39,11 +39,11 @@ import piste
 from piste import corpus
 from piste.evaluation import Example, Fidelity, judge, read_data
 
-MODEL = "piste:reviews"
 JUDGED = 20
 FEW = 100
 ALONE = 50
-PARTS = ("speed", "curve", "memory", "kills", "ray")
+PARTS = ("speed", "vocabulary", "curve", "memory", "kills", "ray")
+HEADER = "\n| | ms per document | questions each | R² |\n|---|---|---|---|"
 QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -54,79 +54,73 @@ def write(path: Path, examples: list[Example]) -> Path:
     return path
 
 
-def fidelity(explanations: list[piste.Explanation]) -> float:
-    """Median R² over removals of all sizes."""
-    rows = judge(piste.load(MODEL), explanations, [Fidelity()])
-    return float(np.median([row.figures["r2_all"] for row in rows]))
-
-
-def measured(name: str, documents: int, run: Callable[[], list[piste.Explanation]]) -> None:
-    """One line of the table of speed."""
+def measured(name: str, model: str, run: Callable[[], list[piste.Explanation]]) -> None:
+    """One line of a table: time of the processor, questions, and R² over removals of all sizes."""
     start = time.process_time()
     explanations = run()
-    spent = time.process_time() - start
+    spent = 1000 * (time.process_time() - start) / len(explanations)
     calls = np.mean([e.calls for e in explanations])
-    print(
-        f"| {name} | {1000 * spent / documents:.0f} | {calls:.0f} "
-        f"| {fidelity(explanations[:JUDGED]):.3f} |",
-        flush=True,
-    )
+    rows = judge(piste.load(model), explanations[:JUDGED], [Fidelity()])
+    r2 = float(np.median([row.figures["r2_all"] for row in rows]))
+    print(f"| {name}, {len(explanations)} | {spent:.0f} | {calls:.0f} | {r2:.3f} |", flush=True)
 
 
-def speed(examples: list[Example], base: Path, explained: int) -> None:
-    """Milliseconds per document in every way."""
-    print("\n| | ms per document | questions each | R² |\n|---|---|---|---|", flush=True)
-    classifier = piste.load(MODEL)
-    fitted, others = examples[:-explained], examples[-explained:]
-    path = write(base / "explained.jsonl", others)
-    piste.explain(classifier, others[0].text, long="truncate")  # warm up
+def in_one_run(path: Path, model: str, **how: Any) -> list[piste.Explanation]:
+    """A corpus run in a folder of its own, and what it explained."""
+    out = Path(tempfile.mkdtemp(dir=path.parent)) / "run"
+    corpus.run(path, model, out, progress=False, **how)
+    return list(corpus.explanations(out))
 
-    def in_one_run(out: str, **how: Any) -> list[piste.Explanation]:
-        corpus.run(path, MODEL, base / out, progress=False, **how)
-        return list(corpus.explanations(base / out))
 
-    few = [example.text for example in others[:ALONE]]
+def speed(examples: list[Example], model: str, base: Path) -> None:
+    """Milliseconds per document, in one run and one by one."""
+    print(HEADER, flush=True)
+    classifier = piste.load(model)
+    path = write(base / "explained.jsonl", examples)
+    piste.explain(classifier, examples[0].text, long="truncate")  # warm up
+    few = [example.text for example in examples[:ALONE]]
     alone = lambda: [piste.explain(classifier, text, long="truncate") for text in few]  # noqa: E731
-    measured(f"one by one, {len(few)}", len(few), alone)
-    measured(f"one run, {explained}", explained, lambda: in_one_run("run"))
-    for count in sorted({min(FEW, len(fitted)), len(fitted)}):
-        source = write(base / f"{count}.jsonl", fitted[:count])
-        begun = time.process_time()
-        words = corpus.vocabulary(source, MODEL, documents=count, progress=False)
-        spent = 1000 * (time.process_time() - begun) / count
-        words.to_parquet(base / f"{count}.parquet")
-        each = words.about["questions"] / count
-        print(f"| fitting a vocabulary, {count} | {spent:.0f} | {each:.0f} | |", flush=True)
-        table: dict[str, Any] = {"method": "vocabulary", "table": str(base / f"{count}.parquet")}
-        for refine in (0, 16, 48):
-            name = f"from that of {count}, refined by {refine}"
-            how = table | {"refine": refine, "held_out": 0}
-            measured(name, explained, lambda: in_one_run(f"v{count}-{refine}", **how))  # noqa: B023
-    published(classifier, others[:10])
-
-
-def published(classifier: Any, examples: list[Example]) -> None:
-    """The authors' package on a few, about tokens, as it is called by default."""
+    measured("one by one", model, alone)
+    measured("one run", model, lambda: in_one_run(path, model))
     try:
         from benchmarks.published import USUAL, Package
     except ImportError as problem:
         print(f"\nwithout the published package: {problem}", flush=True)
         return
     like = [
-        piste.explain(classifier, one.text, units="tokens", samples=30, long="truncate")
-        for one in examples
+        piste.explain(classifier, text, units="tokens", samples=30, long="truncate")
+        for text in few[:10]
     ]
-    run = lambda: [Package("short").explain(classifier, one, USUAL) for one in like]  # noqa: E731
-    measured(f"published package, {len(examples)}", len(examples), run)
+    theirs = lambda: [Package("short").explain(classifier, one, USUAL) for one in like]  # noqa: E731
+    measured("published package", model, theirs)
 
 
-def curve(examples: list[Example], base: Path, picture: Path | None) -> None:
+def vocabulary(examples: list[Example], model: str, base: Path, explained: int) -> None:
+    """Milliseconds per document from a vocabulary of others."""
+    print(HEADER, flush=True)
+    fitted, others = examples[:-explained], examples[-explained:]
+    path = write(base / "explained.jsonl", others)
+    for count in sorted({min(FEW, len(fitted)), len(fitted)}):
+        source = write(base / f"{count}.jsonl", fitted[:count])
+        begun = time.process_time()
+        words = corpus.vocabulary(source, model, documents=count, progress=False)
+        spent = 1000 * (time.process_time() - begun) / count
+        words.to_parquet(base / f"{count}.parquet")
+        each = words.about["questions"] / count
+        print(f"| fitting a vocabulary, {count} | {spent:.0f} | {each:.0f} | |", flush=True)
+        table: dict[str, Any] = {"method": "vocabulary", "table": str(base / f"{count}.parquet")}
+        for refine in (0, 16, 48):
+            how = table | {"refine": refine, "held_out": 0}
+            name = f"from that of {count}, refined by {refine}"
+            measured(name, model, lambda: in_one_run(path, model, **how))  # noqa: B023
+
+
+def curve(examples: list[Example], model: str, base: Path, picture: Path | None) -> None:
     """Cost and fidelity per document as the corpus grows, stage by stage."""
     path, out = write(base / "curve.jsonl", examples), base / "curve"
-    classifier = piste.load(MODEL)
-    piste.explain(classifier, examples[0].text, long="truncate")  # warm up
+    piste.explain(piste.load(model), examples[0].text, long="truncate")  # warm up
     ticks: list[tuple[int, float]] = []
-    corpus.run(path, MODEL, out, progress=lambda n, _: ticks.append((n, time.process_time())))
+    corpus.run(path, model, out, progress=lambda n, _: ticks.append((n, time.process_time())))
     manifest, table = corpus.read_manifest(out), corpus.frame(out, "documents")
     edges = sorted({0, len(examples), *map(int, manifest.get("priors", {}))})
     print("\n| documents | ms per document | questions each | R² | share |\n|---|---|---|---|---|")
@@ -236,10 +230,10 @@ def elapsed(shares: list[list[Example]], base: Path, *engine: str) -> float:
     return time.perf_counter() - start
 
 
-def on_ray(examples: list[Example], base: Path) -> None:
+def on_ray(texts: list[Example], base: Path) -> None:
     """Seconds by one worker and by two, and by as many processes that know nothing of Ray."""
     print("\n| | starting | in all | documents per minute |\n|---|---|---|---|", flush=True)
-    texts, short = examples[:120], [Example(str(number), "Good.") for number in range(2)]
+    short = [Example(str(number), "Good.") for number in range(2)]
     for workers in (1, 2):
         ray = ("--engine", "ray", "--workers", str(workers))
         alone = [texts[number::workers] for number in range(workers)]
@@ -255,6 +249,7 @@ def main() -> None:
     """Run the parts that were asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", default="piste:reviews", help="of speed, vocabulary and curve")
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--explained", type=int, default=100)
     parser.add_argument("--kills", type=int, default=50)
@@ -270,11 +265,17 @@ def main() -> None:
             if part == "kills":
                 kills(examples, base, options.kills)
             elif part == "speed":
-                speed(examples, base, options.explained)
+                speed(examples[-options.explained :], options.model, base)
+            elif part == "vocabulary":
+                vocabulary(examples, options.model, base, options.explained)
             elif part == "curve":
-                curve(examples[: options.documents], base, options.picture)
+                curve(examples[: options.documents], options.model, base, options.picture)
+            elif part == "memory":
+                memory(examples, base)
+            elif part == "ray":
+                on_ray(examples[: options.documents], base)
             else:
-                {"memory": memory, "ray": on_ray}[part](examples, base)
+                raise SystemExit(f"expected parts among {', '.join(PARTS)}, got {part!r}")
     finally:
         shutil.rmtree(base)
 
