@@ -254,8 +254,20 @@ class SlalomMethod(Method):
         return state.found
 
     def found(self, task: Task) -> Fit:
-        """The fit that an input was solved by."""
+        """The fit that fidelity was measured of: to all answers but the held-out ones."""
         return self._fit(task, task.state_as(_State)).fit
+
+    def _to_all(self, task: Task, state: _State) -> _Found:
+        """What was found, fitted once more: now that fidelity is known, held-out answers count."""
+        known = self._fit(task, state)
+        if not _held(task) or known.fit.posterior is None:
+            return known
+        counts, numbers = task.counts(self._types(task)), task.numbers()
+        used = _sizes(counts) != 1 if state.apart else np.ones(len(numbers), dtype=np.bool_)
+        both = self._both(task, known.pairs)[used] if known.carried else None
+        last = fit(counts[used], numbers[used], start=known.fit, together=both)
+        pairs = _as_fitted(known.pairs, last) if known.carried else known.pairs
+        return replace(known, fit=last, pairs=pairs)
 
     def fitted(self, counts: Any, numbers: Floats) -> Fit:
         """The surrogate without pairs."""
@@ -272,20 +284,19 @@ class SlalomMethod(Method):
         pairs = pairs_beside(found.fit, task, counts, numbers, fitted)
         if not pairs or len(units) > _MOST_WITH_PAIRS:
             return replace(found, pairs=pairs)
-        present: Flags = task.counts(np.arange(len(units))).toarray() > 0
-        places = np.array([(pair.first, pair.second) for pair in pairs])
-        both = _together(present, places).astype(np.float64)
+        both = self._both(task, pairs)
         form: Any = self.form  # one of the names, as was checked
         richer = fit(counts[fitted], numbers[fitted], form=form, together=both[fitted])
         fidelity = fidelity_of(richer, counts, numbers, _held(task), fitted, both)
         if not 1.0 - fidelity.r2 < _WORTH_PAIRS * (1.0 - found.fidelity.r2):
             return replace(found, pairs=pairs)
-        numbers_of = zip(pairs, richer.pairs, richer.pair_errors, strict=True)
-        refined = [
-            replace(pair, effect=float(effect), error=float(error))
-            for pair, effect, error in numbers_of
-        ]
-        return _Found(found.questions, richer, fidelity, tuple(refined), carried=True)
+        return _Found(found.questions, richer, fidelity, _as_fitted(pairs, richer), carried=True)
+
+    def _both(self, task: Task, pairs: tuple[PairEffect, ...]) -> Floats:
+        """1 where a question holds both units of a pair, questions × pairs."""
+        present: Flags = task.counts(np.arange(len(task.subject))).toarray() > 0
+        places = np.array([(pair.first, pair.second) for pair in pairs])
+        return _together(present, places).astype(np.float64)
 
     def solve(self, task: Task) -> Solution:
         state = task.state_as(_State)
@@ -301,7 +312,7 @@ class SlalomMethod(Method):
             slalom, fidelity, more = self._solve_analytic(task, state)
             settings |= {"form": "paper"} | more
         else:
-            known = self._fit(task, state)
+            known = self._to_all(task, state)
             found, fidelity = known.fit, known.fidelity
             slalom = found.slalom
             settings |= {
@@ -360,6 +371,14 @@ class SlalomMethod(Method):
             slalom = replace(slalom, base=np.zeros(slalom.evidence.shape[1]))
         expected = slalom.predict(task.counts(types)[:held])
         return slalom, measure_fidelity(expected, numbers[:held]), more
+
+
+def _as_fitted(pairs: tuple[PairEffect, ...], found: Fit) -> tuple[PairEffect, ...]:
+    """Pairs with the effects and errors of a fit that has them."""
+    return tuple(
+        replace(pair, effect=float(effect), error=float(error))
+        for pair, effect, error in zip(pairs, found.pairs, found.pair_errors, strict=True)
+    )
 
 
 def _held(task: Task) -> int:

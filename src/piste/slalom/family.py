@@ -50,10 +50,12 @@ class Form:
         return ", ".join([name, *more])
 
     @property
-    def parameters(self) -> int:
-        """Parameters beside those of the units: what makes one form simpler than another."""
-        competing = 0 if self.mixing == 0.0 else 1
-        return int(self.mixing is None) + 2 * self.saturation + 2 * self.background + competing
+    def complexity(self) -> int:
+        """Of two forms that are as likely, the one with less is preferred.
+
+        Competing units are more than units that add up, a free mixing more than a fixed one.
+        """
+        return int(self.mixing != 0.0) + int(self.mixing is None) + 3 * self.background
 
 
 class Layout:

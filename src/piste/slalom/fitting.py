@@ -112,7 +112,8 @@ def fit(
     ``outputs`` has one number per question, or one per class (then weights are shared, C.1, and
     nothing saturates). ``form`` "paper" is SLALOM as published; "auto" compares additive, mixed
     and softmax forms, with and without saturation, by their marginal likelihood: a form is
-    preferred to a simpler one only if its logarithm is higher by 3. ``start`` is an earlier
+    preferred to a simpler one, and one without saturation to one with it, only if its logarithm
+    is higher by 3. ``start`` is an earlier
     fit to begin at, whose form is kept. ``together`` (questions × pairs) is 1 where both units of
     a pair are there: each pair then has evidence of its own. ``solver="sgd"`` is the paper's
     algorithm 1 (options: epochs, learning_rate, batch, seed).
@@ -246,16 +247,29 @@ def _choose(
     straight = replace(best.layout.form, saturation=False)
     if all(one.layout.form != straight for one in found) and not _bends(best, outputs):
         found.append(solve(asked, outputs, straight, start=best, roughly=True))
-    exact = _EXACT * max(float(outputs.var(axis=0).mean()), 1e-300)
-    chosen: Posterior | None = None
-    for one in sorted(found, key=lambda one: one.layout.form.parameters):
-        if chosen is None or _evidence(one) > _evidence(chosen) + _MARGIN:
-            chosen = one
-        if float((chosen.left_out**2).mean()) < exact:
-            break
-    assert chosen is not None
+    chosen = _preferred(found, _EXACT * max(float(outputs.var(axis=0).mean()), 1e-300))
     tried = tuple((one.layout.form.name, _evidence(one)) for one in found)
     return solve(asked, outputs, chosen.layout.form, start=chosen), tried
+
+
+def _preferred(found: list[Posterior], exact: float) -> Posterior:
+    """The simplest form that is exact, or else the simplest of those that are about as likely.
+
+    Answers have bounds unless they say otherwise: without any, a few answers to short questions
+    would be carried on to numbers that the model never gives.
+    """
+
+    def simplest_first(one: Posterior) -> tuple[int, bool]:
+        return one.layout.form.complexity, not one.layout.form.saturation
+
+    right = [one for one in found if float((one.left_out**2).mean()) < exact]
+    if right:
+        return min(right, key=lambda one: (one.layout.form.complexity, one.layout.form.saturation))
+    chosen, *others = sorted(found, key=simplest_first)
+    for one in others:
+        if _evidence(one) > _evidence(chosen) + _MARGIN:
+            chosen = one
+    return chosen
 
 
 def _additive(asked: Questions, outputs: Floats, saturating: bool) -> list[Posterior]:

@@ -192,7 +192,7 @@ def usual_form(forms: Iterable[Form]) -> Form:
     mixings = Counter(form.mixing for form in given)
     mixing = max(mixings, key=lambda one: mixings[one])
     votes = Counter(form for form in given if form.mixing == mixing)
-    return max(votes, key=lambda one: (votes[one], -one.parameters))
+    return max(votes, key=lambda one: (votes[one], -one.complexity))
 
 
 def learn(form: Form, texts: Sequence[tuple[Ints, Floats, Told]], words: int) -> LearnedPrior:

@@ -286,7 +286,7 @@ def _choose(asked: _Asked, documents: Ints) -> tuple[Form, _Part]:
         attempt(replace(form, saturation=False), best)
     # The mixing between the ends is fitted: the one that was only begun at is no form.
     forms = [one for one in tried if one[0].posterior.layout.form.mixing != 0.5]
-    forms.sort(key=lambda one: one[0].posterior.layout.form.parameters)
+    forms.sort(key=lambda one: one[0].posterior.layout.form.complexity)
     chosen = forms[0]
     for one in forms[1:]:
         gain = chosen[1] - one[1]
