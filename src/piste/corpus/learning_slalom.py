@@ -112,12 +112,16 @@ class LearningSlalom(SlalomMethod):
         found = fit_with_prior(
             counts[rows], numbers[rows], known.prior.form, begun, known.prior.noise
         )
-        slalom = found.slalom
-        scores, errors = text_scores(slalom, types, found)
-        scores["value"], errors["value"] = alone[types], np.zeros(len(types))
         fitted = np.zeros(len(numbers), dtype=np.bool_)
         fitted[rows] = True
         fidelity = fidelity_of(found, counts, numbers, held, fitted)
+        rows_in_all = slice(0, held + state.context)  # held-out answers count in the last fit
+        last = fit_with_prior(
+            counts[rows_in_all], numbers[rows_in_all], known.prior.form, begun, known.prior.noise
+        )
+        slalom = last.slalom
+        scores, errors = text_scores(slalom, types, last)
+        scores["value"], errors["value"] = alone[types], np.zeros(len(types))
         if self.records is not None and isinstance(task.subject.input, (str, tuple)):
             said = _said(found, counts[rows], numbers[rows], begun[0])
             if said is not None:
@@ -130,9 +134,9 @@ class LearningSlalom(SlalomMethod):
             "samples": self.samples,
             "held_out": held,
             "form": known.prior.form.name,
-            "iterations": found.iterations,
-            "converged": found.converged,
-            "fit_mse": found.loss,
+            "iterations": last.iterations,
+            "converged": last.converged,
+            "fit_mse": last.loss,
             "prior": {
                 "documents": known.documents,
                 "share": known.share,
@@ -144,7 +148,7 @@ class LearningSlalom(SlalomMethod):
         return Solution(
             scores=scores,
             errors=errors,
-            surrogate=SlalomSurrogate.of(slalom, types, found.mixing_error),
+            surrogate=SlalomSurrogate.of(slalom, types, last.mixing_error),
             fidelity=replace(fidelity, single=r2_of(slalom.values, alone)),
             settings=settings,
             ranking="contribution",
