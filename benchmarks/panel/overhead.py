@@ -41,7 +41,7 @@ def planned(subject: Subject) -> list[Sequence1D]:
 def bare(subject: Subject, plan: list[Sequence1D]) -> tuple[float, float]:
     """Seconds of the model's own passes at the best of several batch sizes, and their padding."""
     rows = {one.key: one.payload[0] for parts in subject.encode_all(plan) for one, _ in parts}
-    model: Any = subject.classifier
+    classifier: Any = subject.classifier
     ordered = sorted((torch.from_numpy(row) for row in rows.values()), key=len)
     found = []
     for size in BATCHES:
@@ -53,7 +53,7 @@ def bare(subject: Subject, plan: list[Sequence1D]) -> tuple[float, float]:
         with torch.inference_mode():
             begun = time.perf_counter()
             for ids, mask in batches:
-                model.model(input_ids=ids, attention_mask=mask)
+                classifier.model(input_ids=ids, attention_mask=mask)
             seconds = time.perf_counter() - begun
         tokens = sum(int(mask.sum()) for _, mask in batches)
         found.append((seconds, sum(ids.numel() for ids, _ in batches) / tokens - 1))

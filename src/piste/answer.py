@@ -98,7 +98,7 @@ class Answer:
             "types": self.types.tolist(),
             "can_be_empty": self.can_be_empty,
             "sequences": [list(sequence) for sequence in self.sequences],
-            "log_probabilities": self.log_probabilities.round(6).tolist(),
+            "log_probabilities": self.log_probabilities.round(9).tolist(),
             "method": self.method,
             "options": {
                 name: value

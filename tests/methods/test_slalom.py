@@ -9,7 +9,9 @@ import pytest
 
 import piste
 from piste import PisteError
+from piste.explanation import r_squared
 from piste.methods import METHODS, SlalomMethod, Task
+from piste.target import resolve
 from tests.conftest import TEXT, ExactSlalom
 
 
@@ -153,6 +155,25 @@ def test_held_out_questions_are_not_in_the_fit(bert: Any, sampler: str) -> None:
     held_out, fitted = set(plan[:count]), set(plan[count:])
     assert len(held_out) == 25
     assert not held_out & fitted
+
+
+def test_held_out_answers_count_in_the_last_fit(bert: Any) -> None:
+    """Fidelity is of a fit without them; the surrogate that is handed out has seen them."""
+    subject = bert.subject("a slow film with a good ending and the cast is fine but it is too long")
+    logits = bert.subject(subject.input).ask([subject.whole])
+    target = resolve(None, logits[0], bert.labels, bert.kind)
+    task, method = Task(subject, target, logits[0], np.random.default_rng(0)), SlalomMethod()
+    plan = method.plan(task)
+    task.learn(plan, np.random.default_rng(1).normal(size=(len(plan), logits.shape[1])))
+    held, numbers = task.held_out or 0, task.numbers()
+    before = method.found(task).predict(task.counts(subject.types))[:held]
+    solution = method.solve(task)
+    assert solution.surrogate is not None
+    masks = task.counts(np.arange(len(subject))).toarray()[:held] > 0
+    after = solution.surrogate.predict(solution.scores, masks.astype(float))
+    assert solution.fidelity is not None
+    assert solution.fidelity.r2 == pytest.approx(r_squared(before, numbers[:held]))
+    assert ((after - numbers[:held]) ** 2).mean() < ((before - numbers[:held]) ** 2).mean()
 
 
 @pytest.mark.parametrize("text", ["good", "good film", "good good good", "a b c"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from piste import PisteError
-from piste.slalom import Slalom, family, fit
+from piste.slalom import Slalom, family, fit, fitting
 from piste.slalom.family import Form, Point, Questions
 from piste.slalom.solver import solve
 from piste.slalom.surrogate import Saturation
@@ -59,6 +61,18 @@ def test_exact_functions_are_recovered_with_their_form(
     np.testing.assert_allclose(found.predict(other), real.predict(other), atol=1e-4)
     if kind == "softmax":
         np.testing.assert_allclose(found.slalom.importances, real.importances, atol=1e-4)
+
+
+def test_answers_have_bounds_unless_they_say_otherwise() -> None:
+    """A straight form carries few answers to short questions on to numbers nobody gave."""
+    counts = questions(10, 60)
+    noise = np.random.default_rng(3).normal(size=60)
+    asked, outputs = Questions(counts), noise[:, None]
+    bounded = replace(solve(asked, outputs, Form(0.0, True), roughly=True), log_evidence=-42.0)
+    straight = solve(asked, outputs, Form(0.0), roughly=True)
+    for evidence, wanted in ((-40.0, True), (-38.0, False)):
+        found = [replace(straight, log_evidence=evidence), bounded]
+        assert fitting._preferred(found, 0.0).layout.form.saturation is wanted
 
 
 def test_a_mixing_between_the_ends_is_found() -> None:

@@ -115,9 +115,9 @@ class LearningSlalom(SlalomMethod):
         fitted = np.zeros(len(numbers), dtype=np.bool_)
         fitted[rows] = True
         fidelity = fidelity_of(found, counts, numbers, held, fitted)
-        rows_in_all = slice(0, held + state.context)  # held-out answers count in the last fit
+        every = slice(0, held + state.context)  # held-out answers count in the last fit
         last = fit_with_prior(
-            counts[rows_in_all], numbers[rows_in_all], known.prior.form, begun, known.prior.noise
+            counts[every], numbers[every], known.prior.form, begun, known.prior.noise, start=found
         )
         slalom = last.slalom
         scores, errors = text_scores(slalom, types, last)
@@ -149,7 +149,7 @@ class LearningSlalom(SlalomMethod):
             scores=scores,
             errors=errors,
             surrogate=SlalomSurrogate.of(slalom, types, last.mixing_error),
-            fidelity=replace(fidelity, single=r2_of(slalom.values, alone)),
+            fidelity=replace(fidelity, single=r2_of(found.slalom.values, alone)),
             settings=settings,
             ranking="contribution",
             pairs=pairs_beside(found, task, counts, numbers, fitted) if self.pairs else (),

@@ -80,11 +80,12 @@ class SlalomMethod(Method):
 
     ``form`` "auto" chooses among additive, mixed and softmax forms, with and without saturation;
     "paper" is SLALOM as published, fitted to short questions. ``samples`` counts the questions,
-    held-out ones included; None means five for every distinct unit, from 300 to 2,000; "auto" asks
-    in growing rounds until scores and fidelity settle, at most ``max_samples``. ``seconds`` asks in
-    rounds too, until another one would take longer than that or ``samples`` are asked; what is
-    asked then depends on the machine. ``share`` gives one pair of scores to every type of unit (the
-    paper's choice) or to every occurrence.
+    held-out ones included (fidelity is that of a fit without them, the scores are of a last fit to
+    all); None means five for every distinct unit, from 300 to 2,000; "auto" asks in growing rounds
+    until scores and fidelity settle, at most ``max_samples``. ``seconds`` asks in rounds too, until
+    another one would take longer than that or ``samples`` are asked; what is asked then depends on
+    the machine. ``share`` gives one pair of scores to every type of unit (the paper's choice) or to
+    every occurrence.
 
     ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
     paper's form. In an image a part alone is too far from the whole to say what it does there:
@@ -264,7 +265,7 @@ class SlalomMethod(Method):
             return known
         counts, numbers = task.counts(self._types(task)), task.numbers()
         used = _sizes(counts) != 1 if state.apart else np.ones(len(numbers), dtype=np.bool_)
-        both = self._both(task, known.pairs)[used] if known.carried else None
+        both = _both(task, known.pairs)[used] if known.carried else None
         last = fit(counts[used], numbers[used], start=known.fit, together=both)
         pairs = _as_fitted(known.pairs, last) if known.carried else known.pairs
         return replace(known, fit=last, pairs=pairs)
@@ -284,19 +285,13 @@ class SlalomMethod(Method):
         pairs = pairs_beside(found.fit, task, counts, numbers, fitted)
         if not pairs or len(units) > _MOST_WITH_PAIRS:
             return replace(found, pairs=pairs)
-        both = self._both(task, pairs)
+        both = _both(task, pairs)
         form: Any = self.form  # one of the names, as was checked
         richer = fit(counts[fitted], numbers[fitted], form=form, together=both[fitted])
         fidelity = fidelity_of(richer, counts, numbers, _held(task), fitted, both)
         if not 1.0 - fidelity.r2 < _WORTH_PAIRS * (1.0 - found.fidelity.r2):
             return replace(found, pairs=pairs)
         return _Found(found.questions, richer, fidelity, _as_fitted(pairs, richer), carried=True)
-
-    def _both(self, task: Task, pairs: tuple[PairEffect, ...]) -> Floats:
-        """1 where a question holds both units of a pair, questions × pairs."""
-        present: Flags = task.counts(np.arange(len(task.subject))).toarray() > 0
-        places = np.array([(pair.first, pair.second) for pair in pairs])
-        return _together(present, places).astype(np.float64)
 
     def solve(self, task: Task) -> Solution:
         state = task.state_as(_State)
@@ -371,6 +366,13 @@ class SlalomMethod(Method):
             slalom = replace(slalom, base=np.zeros(slalom.evidence.shape[1]))
         expected = slalom.predict(task.counts(types)[:held])
         return slalom, measure_fidelity(expected, numbers[:held]), more
+
+
+def _both(task: Task, pairs: tuple[PairEffect, ...]) -> Floats:
+    """1 where a question holds both units of a pair, questions × pairs."""
+    present: Flags = task.counts(np.arange(len(task.subject))).toarray() > 0
+    places = np.array([(pair.first, pair.second) for pair in pairs])
+    return _together(present, places).astype(np.float64)
 
 
 def _as_fitted(pairs: tuple[PairEffect, ...], found: Fit) -> tuple[PairEffect, ...]:

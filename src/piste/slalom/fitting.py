@@ -171,14 +171,17 @@ def fit_with_prior(
     form: Form,
     prior: tuple[Floats, Floats],
     noise: Noise | None = None,
+    start: Fit | None = None,
 ) -> Fit:
     """Fit a form of which something is known before, see :func:`~piste.slalom.solver.solve`.
 
-    Types that no question holds are as the prior has them.
+    Types that no question holds are as the prior has them. ``start`` is an earlier fit of the same
+    form to begin at.
     """
     asked = Questions(counts)
     with threads_for(asked.count * asked.types):
-        posterior = solve(asked, outputs[:, None], form, prior=prior, noise=noise)
+        begun = None if start is None else start.posterior
+        posterior = solve(asked, outputs[:, None], form, prior=prior, noise=noise, start=begun)
     slalom = posterior.layout.slalom(posterior.theta, True)
     return Fit(
         slalom,

@@ -185,6 +185,8 @@ class LearnedPrior:
 def usual_form(forms: Iterable[Form]) -> Form:
     """The most frequent mixing (none, fitted, or all of it), and the most frequent form with it.
 
+    Of two that are as frequent, the one with bounds.
+
     >>> usual_form([Form(0.0), Form(None, True), Form(None, True), Form(None)]).name
     'mixed, saturation'
     """
@@ -192,7 +194,7 @@ def usual_form(forms: Iterable[Form]) -> Form:
     mixings = Counter(form.mixing for form in given)
     mixing = max(mixings, key=lambda one: mixings[one])
     votes = Counter(form for form in given if form.mixing == mixing)
-    return max(votes, key=lambda one: (votes[one], -one.complexity))
+    return max(votes, key=lambda one: (votes[one], one.saturation))
 
 
 def learn(form: Form, texts: Sequence[tuple[Ints, Floats, Told]], words: int) -> LearnedPrior:

@@ -132,7 +132,7 @@ def log_probabilities(
     Sums are in double precision: where one label begins another, P(short) = p(short) − p(long)
     is a small difference, and a logarithm rounded to six places would not be exact to 1e-4.
     """
-    wide = torch.float32 if logits.device.type == "mps" else torch.float64  # which has no double
+    wide = torch.float64 if logits.device.type != "mps" else torch.float32  # mps has no double
     logits = logits.float()
     below = logits - logits.detach().amax(dim=-1, keepdim=True)
     totals = torch.stack([row.to(wide).logsumexp(dim=-1) for row in below])  # a row fits memory
