@@ -57,7 +57,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How well the explanation predicts the model on questions it was not fitted to.
+    """How well the explanation predicts the model on held-out questions.
+
+    It is that of a fit without their answers; SLALOM's last fit, whose scores are told, has them.
 
     ``r2`` = 1 − Σ(y − ŷ)² / Σ(y − ȳ)²: 1 is perfect, 0 no better than a constant. NaN where
     too few questions were left to tell. The ranges are 95 % bootstrap intervals over the

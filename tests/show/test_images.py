@@ -284,7 +284,7 @@ def test_words_are_right_for_images():
     shown = flat(printed(e))
     for text in (
         "on images with parts removed",
-        "images it was not fitted to",
+        "images that were held out",
         "the answer that is expected of the part alone",
         "the other parts",
         "row 4, column 6",

@@ -209,8 +209,8 @@ def _fidelity(e: Explanation) -> str:
         bounds = f" (95 % interval {wording.plain(low)} to {wording.plain(high)})"
     error = wording.plain(float(np.sqrt(e.fidelity.mse)))
     return (
-        f"1 is perfect, 0 a constant; from {e.fidelity.questions} {wording.what(e)}s it was not "
-        f"fitted to{bounds}, with a typical error of {error}."
+        f"1 is perfect, 0 a constant; from {e.fidelity.questions} {wording.what(e)}s that "
+        f"were held out{bounds}, with a typical error of {error}."
     )
 
 
