@@ -31,6 +31,9 @@ from piste.validation import check_count, choose
 
 _ALONE = 0.4
 """The largest share of the questions that are about one unit alone."""
+_EVERY_UNIT = 1.5
+"""Questions for every distinct unit below which none is about a unit alone: what some of them say
+tells nothing of the others."""
 FEW = 6
 """Units of a question that count as few."""
 _LEAST_FOR_R2 = 8
@@ -87,10 +90,11 @@ class SlalomMethod(Method):
     the machine. ``share`` gives one pair of scores to every type of unit (the paper's choice) or to
     every occurrence.
 
-    ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
-    paper's form. In an image a part alone is too far from the whole to say what it does there:
-    parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
-    ten questions for every part. ``pairs`` looks for neighbouring units of a text that say
+    ``sampler`` None is every unit alone and sizes spread evenly on a log scale; where there are
+    not enough questions for that, sets of all sizes ("mix"); "short" for the paper's form. In an
+    image a part alone is too far from the whole to say what it does there: parts alone are asked
+    for their values only, the fit is to larger sets ("mix"), and there are ten questions for every
+    part. ``pairs`` looks for neighbouring units of a text that say
     something together; ``shapley=False`` leaves out Shapley values, which take longer than all
     other scores together. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
@@ -161,19 +165,20 @@ class SlalomMethod(Method):
         n, types = len(task.subject), task.subject.types
         seen: sampling.SeenKeys = {sampling.key_of(types)}
         apart = task.subject.is_image and n > FEW and self.sampler is None and not self.short_only
-        chosen = self.sampler or ("short" if self.short_only else "mix" if apart else "log")
-        state = _State(seen, chosen, apart=apart)
-        task.state = state
+        distinct = len(np.unique(self._types(task)))
+        budget = None
         if self.samples == "auto" or self.seconds is not None:
             most = self.samples if isinstance(self.samples, int) else self.max_samples
-            state.budget = Budget(most, self.seconds)
+            budget = Budget(most, self.seconds)
             total = min(FIRST_ROUND if self.seconds is None else FIRST_ROUND // 2, most)
             share = 2 * FIRST_ROUND  # rounds to come are judged by the same held-out questions
         else:
-            distinct = len(np.unique(self._types(task)))
             usual = default_samples(2 * distinct if apart else distinct)
-            total = usual if self.samples is None else int(self.samples)
-            share = total
+            most = total = share = usual if self.samples is None else int(self.samples)
+        together = apart or most < _EVERY_UNIT * distinct
+        sampler = "short" if self.short_only else "mix" if together else "log"
+        state = _State(seen, self.sampler or sampler, budget, apart=apart)
+        task.state = state
         kept = held_out_share(share, total, n)
         if self.solver == "newton" and _PER_UNIT * n <= total < _FEW_QUESTIONS:
             kept = min(kept, total // 8)

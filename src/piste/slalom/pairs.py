@@ -131,28 +131,26 @@ def find_pairs(
     changes = together * point.slope
     left = changes * precision[:, None]
     left -= weighted @ cho_solve(cho_factor(normal), weighted.T @ changes)
-    alike = changes.T @ left
     missed = left.T @ (outputs - point.predicted[:, 0])
     bound = -float(ndtri(_CHANCE / (2 * int(enough.sum()))))
-    least, smallest = 1e-6 * float(np.diag(alike).max()), _SMALLEST * float(outputs.std())
+    sizes = np.einsum("ij,ij->j", changes, left)
+    least, smallest = 1e-6 * float(sizes.max()), _SMALLEST * float(outputs.std())
     found: list[PairEffect] = []
     while len(found) < most:
-        sizes = np.diag(alike).copy()
         able = enough & (sizes > least)
-        sizes[~able] = 1.0
         errors = np.sqrt(np.maximum(variances @ left**2, 1e-300))
         strength = np.where(able, missed / errors, 0.0)
         best = int(np.argmax(np.abs(strength)))
         if abs(strength[best]) < bound:
             break
         enough[best] = False
-        if abs(missed[best] / sizes[best]) < smallest:
-            continue
         size, (first, second) = float(sizes[best]), pairs[best].tolist()
+        if abs(missed[best] / size) < smallest:
+            continue
         effect = float(missed[best]) / size
         found.append(PairEffect(first, second, effect, float(errors[best]) / size))
-        share = alike[best] / size
-        missed = missed - effect * alike[best]
-        left = left - np.outer(left[:, best], share)
-        alike = alike - np.outer(alike[best], share)
+        alike = changes[:, best] @ left
+        missed = missed - effect * alike
+        left = left - np.outer(left[:, best], alike / size)
+        sizes = sizes - alike**2 / size
     return tuple(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from math import exp, log
 
 import numpy as np
 
@@ -149,10 +150,10 @@ def _subsets(n: int, rng: np.random.Generator) -> Iterator[Indices]:
 def _logarithmic(n: int, rng: np.random.Generator) -> Iterator[Indices]:
     """Subsets whose sizes are spread evenly over log 2 … log (n − 1)."""
     turn = float(rng.random())
-    low, high = np.log(1.5), np.log(max(n - 0.5, 1.6))
+    low, high = log(1.5), log(max(n - 0.5, 1.6))
     for order in _orders(n, rng):
         turn = (turn + 0.6180339887498949) % 1.0
-        size = int(np.clip(round(float(np.exp(low + turn * (high - low)))), 1, max(n - 1, 1)))
+        size = min(max(round(exp(low + turn * (high - low))), 1), max(n - 1, 1))
         yield np.sort(order[:size])
 
 

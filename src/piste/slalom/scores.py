@@ -195,14 +195,12 @@ def shapley(parameters: Parameters, players: Ints) -> tuple[Floats, Floats]:
         return _of_a_mean(parameters, players) + paired[:, 0], np.zeros(types)
     if len(players) <= _FEW:
         return _over_sets(parameters, players)[:, 0], np.zeros(types)
-    sums, squares = np.zeros(types), np.zeros(types)
+    sums, squares, means = np.zeros(types), np.zeros(types), _means(players, types)
     pairs = int(np.clip(_MOST // len(players), 8, _PAIRS))
     for orders in _drawn(len(players), pairs):
-        gains = _gains(parameters, players[orders])[..., 0]
-        found = np.stack(
-            [_per_type(g, players[o], types) for g, o in zip(gains, orders, strict=True)]
-        )
-        both = (found[0::2] + found[1::2]) / 2
+        found = np.empty(orders.shape)
+        np.put_along_axis(found, orders, _gains(parameters, players[orders])[..., 0], axis=1)
+        both = (found[0::2] + found[1::2]) / 2 @ means.T
         sums += both.sum(axis=0)
         squares += (both**2).sum(axis=0)
     mean = sums / pairs
@@ -216,14 +214,13 @@ def shapley_at(parameters: Parameters, players: Ints) -> Floats:
         return parameters.evidence + parameters.pair_shares / 2
     if len(players) <= _FEW:
         return _over_sets(parameters, players)
-    found = np.zeros((types, len(parameters.base)))
+    found = np.zeros((len(players), len(parameters.base)))
     each = 8 * len(players) * len(parameters.base)
     pairs = int(np.clip(_MOST // each, *_PAIRS_OF_ERRORS))
     for orders in _drawn(len(players), pairs):
         for order in orders:
-            gains = _gains(parameters, players[order][None])[0]
-            found += _per_type(gains, players[order], types)
-    return found / (2 * pairs)
+            found[order] += _gains(parameters, players[order][None])[0]
+    return _means(players, types) @ found / (2 * pairs)
 
 
 def interactions(parameters: Parameters, players: Ints) -> Floats:
@@ -300,11 +297,11 @@ def _of_a_mean(parameters: Parameters, players: Ints) -> Floats:
 def _gains(parameters: Parameters, types: Ints) -> Floats:
     """What each player adds when it joins, orders × players × points."""
     weight, part = parameters.always
-    w = np.cumsum(parameters.weights[types], axis=1) + weight
-    p = np.cumsum(parameters.parts[types], axis=1) + part
-    first = np.ones((len(types), 1, 1))
-    w, p = np.concatenate([first * weight, w], axis=1), np.concatenate([first * part, p], axis=1)
-    evidence = parameters.gathered(w, p)
+    p = _sums(parameters.parts[types], part)
+    if parameters.mixing.any():
+        evidence = parameters.gathered(_sums(parameters.weights[types], weight), p)
+    else:  # nothing is shared out by weights
+        evidence = parameters.base + p
     if parameters.pairs is not None:  # rows are units then: a pair adds when the second one joins
         places = np.argsort(types, axis=1)[:, parameters.pairs[0]].max(axis=2) + 1
         jumps = np.zeros_like(evidence)
@@ -313,14 +310,21 @@ def _gains(parameters: Parameters, types: Ints) -> Floats:
     return np.diff(parameters.answer(evidence), axis=1)
 
 
-def _per_type(gains: Floats, types: Ints, count: int) -> Floats:
-    """The mean over a type's copies, of gains in an order."""
-    copies = np.maximum(np.bincount(types, minlength=count), 1)
-    if gains.ndim == 1:
-        return np.bincount(types, gains, count) / copies
-    sums = np.zeros((count, gains.shape[1]))
-    np.add.at(sums, types, gains)
-    return sums / copies[:, None]
+def _sums(steps: Floats, start: Floats) -> Floats:
+    """Sums along the second axis, from none of the steps to all of them."""
+    orders, count, points = steps.shape
+    sums = np.empty((orders, count + 1, points))
+    sums[:, 0] = start
+    np.cumsum(steps, axis=1, out=sums[:, 1:])
+    sums[:, 1:] += start
+    return sums
+
+
+def _means(players: Ints, types: int) -> Floats:
+    """The matrix (types × players) that takes means over a type's copies."""
+    member = np.zeros((types, len(players)))
+    member[players, np.arange(len(players))] = 1.0
+    return member / np.maximum(member.sum(axis=1, keepdims=True), 1.0)
 
 
 def _drawn(players: int, pairs: int) -> Iterator[Ints]:
@@ -351,4 +355,4 @@ def _over_sets(parameters: Parameters, players: Ints) -> Floats:
     chances = np.array([1.0 / (count * comb(count - 1, k)) for k in range(count)])
     joined, missing = chances[np.maximum(sizes - 1, 0)], chances[np.minimum(sizes, count - 1)]
     share = np.where(present > 0, joined[:, None], -missing[:, None])
-    return _per_type(share.T @ answers, players, len(parameters.importances))
+    return _means(players, len(parameters.importances)) @ (share.T @ answers)

@@ -19,7 +19,7 @@ from piste.slalom.family import Form, Layout, Point, Questions
 from piste.slalom.surrogate import Noise, emphasis, log_sizes
 from piste.types import Floats
 
-_ITERATIONS = 60
+_ITERATIONS, _NEAR_ITERATIONS = 60, 10
 _SETTLED = 1e-3  # of the objective in a step
 _ROUGH_ITERATIONS, _ROUGHLY = 8, 4e-3
 _SCALES_SETTLED = 0.04  # of the logarithm of a prior's scale, or of β
@@ -90,6 +90,7 @@ def solve(
     start: Posterior | None = None,
     prior: tuple[Floats, Floats] | None = None,
     noise: Noise | None = None,
+    near: bool = False,
     roughly: bool = False,
     rival: float = -np.inf,
 ) -> Posterior:
@@ -99,13 +100,14 @@ def solve(
     deviations of all parameters (in the order of :class:`~piste.slalom.family.Layout`), where
     something is known before: the search begins at the means, and the scales are not learned.
     ``noise`` is the usual noise where that is known, too: few answers change it little.
-    ``roughly`` ends early, for comparing forms, and earlier still where a fit is not going to have
+    ``near`` says that ``start`` has the same form and was fitted to much the same answers: then few
+    steps are enough. ``roughly`` ends early, for comparing forms, and earlier still where a fit is not going to have
     a log marginal likelihood of ``rival``.
     """
     search = _Search(asked, outputs, form, prior, noise)
     if roughly:
         return search.run(start, _ROUGH_ITERATIONS, _ROUGHLY, rival)
-    return search.run(start, _ITERATIONS, _SETTLED)
+    return search.run(start, _NEAR_ITERATIONS if near else _ITERATIONS, _SETTLED)
 
 
 @dataclass(frozen=True)

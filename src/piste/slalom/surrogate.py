@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -197,11 +198,11 @@ class Parameters:
         """What all pairs add, points."""
         return self.pair_shares.sum(axis=0) / 2
 
-    @property
+    @cached_property
     def weights(self) -> Floats:
         return np.exp(self.importances)
 
-    @property
+    @cached_property
     def parts(self) -> Floats:
         """w^γ e, what a unit puts into the sum."""
         return np.asarray(np.exp(self.mixing * self.importances) * self.evidence)
