@@ -45,6 +45,10 @@ def test_all_ways_are_the_same_equations(way: str) -> None:
     variances, leverages = found.spread(2000)
     np.testing.assert_allclose(variances, np.diag(problem.inverse), rtol=close)
     np.testing.assert_allclose(leverages, problem.leverages, rtol=close)
+    weighted = problem.jacobian * problem.precision[:, None]
+    left = np.diag(problem.precision) - weighted @ problem.inverse @ weighted.T
+    changes = np.random.default_rng(1).normal(size=(len(left), 3))
+    np.testing.assert_allclose(found.unexplained(changes), left @ changes, atol=close)
     factor = found.factor(2000)
     covariance = factor @ factor.T
     np.testing.assert_allclose(np.diag(covariance), np.diag(problem.covariance), rtol=close)

@@ -6,7 +6,7 @@ answers and P those of the priors. There are three ways to the same numbers:
 - by parameters: a Cholesky factor of H;
 - by questions, where there are fewer of them: with S = √W J and C = I + S P⁻¹ Sᵀ,
 
-      H⁻¹ = P⁻¹ − P⁻¹ Sᵀ C⁻¹ S P⁻¹      √W J H⁻¹ Jᵀ √W = I − C⁻¹      |H| = |P| |C|
+      H⁻¹ = P⁻¹ − P⁻¹ Sᵀ C⁻¹ S P⁻¹      S H⁻¹ Sᵀ = I − C⁻¹      |H| = |P| |C|
 
 - by products, for more parameters than a table can hold: conjugate gradients, and random samples
   where a covariance is wanted.
@@ -56,6 +56,10 @@ class Equations(ABC):
 
         Under the true variances V a score Jᵀ W r varies by Jᵀ W V W J, and W V is the emphasis.
         """
+
+    @abstractmethod
+    def unexplained(self, changes: Floats) -> Floats:
+        """(W − W J H⁻¹ Jᵀ W) changes: what the parameters cannot make up for, every column."""
 
     @property
     @abstractmethod
@@ -110,6 +114,12 @@ class _ByParameters(Equations):
         root = _cholesky(told.T @ told, self.prior)
         return np.asarray(lapack.dpotrs(self._triangle, root, lower=1)[0])
 
+    def unexplained(self, changes: Floats) -> Floats:
+        root = np.sqrt(self.precision)[:, None]
+        scaled = root * changes
+        made_up = lapack.dpotrs(self._triangle, self.scaled.T @ scaled, lower=1)[0]
+        return np.asarray(root * (scaled - self.scaled @ made_up))
+
     @property
     def log_determinant(self) -> float:
         return 2.0 * float(np.log(np.diag(self._triangle)).sum())
@@ -143,6 +153,10 @@ class _ByQuestions(_ByParameters):
         moved = root @ self._whitened
         left = 1.0 - np.einsum("ij,ij->j", moved, moved)
         return np.maximum(left, 1e-12) / self.prior, 1.0 - np.einsum("ij,ij->j", root, root)
+
+    def unexplained(self, changes: Floats) -> Floats:
+        root = np.sqrt(self.precision)[:, None]
+        return np.asarray(root * lapack.dpotrs(self._small, root * changes, lower=1)[0])
 
     @property
     def log_determinant(self) -> float:
@@ -178,6 +192,11 @@ class _ByProducts(Equations):
 
     def factor(self, samples: int) -> Floats:
         return self._sampled(self.emphasis, samples)
+
+    def unexplained(self, changes: Floats) -> Floats:
+        pushed = self.precision[:, None] * changes
+        made_up = self._by_blocks(self.jacobian.T @ pushed)
+        return np.asarray(pushed - self.precision[:, None] * (self.jacobian @ made_up))
 
     @property
     def log_determinant(self) -> float:

@@ -142,9 +142,7 @@ def fit(
     with threads_for(asked.count * asked.types * reduced.shape[1]):
         if start is not None and start.posterior is not None and start.form is not None:
             same = start.posterior if np.array_equal(start.active, active) else None
-            near = same is not None
-            posterior = solve(asked, reduced, start.form, start=same, near=near)
-            compared = start.compared
+            posterior, compared = solve(asked, reduced, start.form, start=same), start.compared
         elif chosen is not None:
             posterior, compared = _best_of(asked, reduced, _allowed(chosen, flat)), ()
         else:
@@ -183,15 +181,7 @@ def fit_with_prior(
     asked = Questions(counts)
     with threads_for(asked.count * asked.types):
         begun = None if start is None else start.posterior
-        posterior = solve(
-            asked,
-            outputs[:, None],
-            form,
-            prior=prior,
-            noise=noise,
-            start=begun,
-            near=begun is not None,
-        )
+        posterior = solve(asked, outputs[:, None], form, prior=prior, noise=noise, start=begun)
     slalom = posterior.layout.slalom(posterior.theta, True)
     return Fit(
         slalom,
@@ -264,7 +254,7 @@ def _choose(
         found.append(solve(asked, outputs, straight, start=best, roughly=True))
     chosen = _preferred(found, _EXACT * max(float(outputs.var(axis=0).mean()), 1e-300))
     tried = tuple((one.layout.form.name, _evidence(one)) for one in found)
-    return solve(asked, outputs, chosen.layout.form, start=chosen, near=True), tried
+    return solve(asked, outputs, chosen.layout.form, start=chosen), tried
 
 
 def _preferred(found: list[Posterior], exact: float) -> Posterior:

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtri
 
+from piste.slalom.equations import equations
 from piste.slalom.family import MOST_DENSE, Point, Questions
 from piste.slalom.fitting import Fit
 from piste.slalom.surrogate import log_sizes
@@ -123,14 +123,9 @@ def find_pairs(
     asked = Questions(counts[:, fit.active])
     point = Point(asked, posterior.layout, posterior.theta)
     variances = posterior.noise.variances(log_sizes(asked.sizes), point.slope)[:, 0]
-    precision = 1.0 / variances
-    jacobian = np.asarray(point.jacobian())
-    weighted = jacobian * precision[:, None]
-    normal = jacobian.T @ weighted
-    normal.flat[:: len(normal) + 1] += posterior.prior
     changes = together * point.slope
-    left = changes * precision[:, None]
-    left -= weighted @ cho_solve(cho_factor(normal), weighted.T @ changes)
+    ones = np.ones_like(variances)
+    left = equations(point.jacobian(), 1.0 / variances, ones, posterior.prior).unexplained(changes)
     missed = left.T @ (outputs - point.predicted[:, 0])
     bound = -float(ndtri(_CHANCE / (2 * int(enough.sum()))))
     sizes = np.einsum("ij,ij->j", changes, left)

@@ -19,10 +19,11 @@ from piste.slalom.family import Form, Layout, Point, Questions
 from piste.slalom.surrogate import Noise, emphasis, log_sizes
 from piste.types import Floats
 
-_ITERATIONS, _NEAR_ITERATIONS = 60, 10
+_ITERATIONS = 60
 _SETTLED = 1e-3  # of the objective in a step
-_ROUGH_ITERATIONS, _ROUGHLY = 8, 4e-3
+_ROUGH_ITERATIONS, _ROUGHLY = 6, 4e-3
 _SCALES_SETTLED = 0.04  # of the logarithm of a prior's scale, or of β
+_STILL = 1  # steps in a row that gain nothing and end a fit, whatever scales do
 _ROUNDING = 1e-10  # of the answers' variance: noise below is rounding
 _SHAPED, _FIRST_LEAK = 4, 0.16  # the step from which on noise may depend on the slope of the link
 _LEAK_STEPS = 8  # near a solution in which ρ is chosen; later it stays
@@ -90,7 +91,6 @@ def solve(
     start: Posterior | None = None,
     prior: tuple[Floats, Floats] | None = None,
     noise: Noise | None = None,
-    near: bool = False,
     roughly: bool = False,
     rival: float = -np.inf,
 ) -> Posterior:
@@ -100,14 +100,13 @@ def solve(
     deviations of all parameters (in the order of :class:`~piste.slalom.family.Layout`), where
     something is known before: the search begins at the means, and the scales are not learned.
     ``noise`` is the usual noise where that is known, too: few answers change it little.
-    ``near`` says that ``start`` has the same form and was fitted to much the same answers: then few
-    steps are enough. ``roughly`` ends early, for comparing forms, and earlier still where a fit is not going to have
+    ``roughly`` ends early, for comparing forms, and earlier still where a fit is not going to have
     a log marginal likelihood of ``rival``.
     """
     search = _Search(asked, outputs, form, prior, noise)
     if roughly:
         return search.run(start, _ROUGH_ITERATIONS, _ROUGHLY, rival)
-    return search.run(start, _NEAR_ITERATIONS if near else _ITERATIONS, _SETTLED)
+    return search.run(start, _ITERATIONS, _SETTLED)
 
 
 @dataclass(frozen=True)
@@ -181,6 +180,7 @@ class _Search:
             theta = self._from(start, theta)
         point = Point(self.asked, self.layout, theta)
         damping, done, iteration, reached = 1e-2, False, 0, -np.inf
+        still = 0  # steps in a row that gained nothing: scales may go on drifting for long
         # Steps until a fit is near enough to be judged.
         begun = _SHAPED if start is None and self.usual is None else 0
         while iteration < most and not done:
@@ -200,8 +200,9 @@ class _Search:
             point, damping, gain = self._step(system, point, damping)
             change = float(np.abs(self._state() - before).max())
             iteration += 1
-            settled = gain < tolerance and change < _SCALES_SETTLED * tolerance / _SETTLED
-            done = learns and iteration > begun + 1 and settled
+            still = still + 1 if gain < tolerance else 0
+            settled = still and change < _SCALES_SETTLED * tolerance / _SETTLED
+            done = iteration > begun + 1 and bool((learns and settled) or still > _STILL)
         self._set_scales()
         system = self._system(point)
         samples = _SAMPLES if tolerance <= _SETTLED else _ROUGH_SAMPLES
