@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from piste.slalom.equations import equations
+from piste.slalom.solver import equations
 from piste.types import Floats
 
 WAYS = {"by parameters": (30, 8), "by questions": (8, 30), "by products": (30, 8)}

@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from piste.methods.base import Solution, Task, default_samples, held_out_share
-from piste.methods.slalom import SlalomMethod, fidelity_of, pairs_beside, r2_of
+from piste.methods.base import (
+    Solution,
+    Task,
+    default_samples,
+    fidelity_of,
+    held_out_share,
+    r2_of,
+)
+from piste.methods.slalom import SlalomMethod, pairs_beside
 from piste.slalom import sampling
 from piste.slalom.family import Questions
 from piste.slalom.fitting import Fit, fit_with_prior

@@ -13,14 +13,18 @@ from scipy.sparse import csr_array
 from piste.errors import PisteError, need, shorten
 from piste.explanation import Fidelity, r_squared
 from piste.methods import ALIASES, METHODS
+from piste.slalom.fitting import Fit
 from piste.slalom.pairs import PairEffect
 from piste.subject import Sequence1D, Subject
 from piste.surrogates import Surrogate
 from piste.target import Target
-from piste.types import Counts, Floats, Ints
+from piste.types import Counts, Flags, Floats, Ints
 
 State = TypeVar("State")
 _RESAMPLED = 1000
+FEW = 6
+"""Units of a question that count as few."""
+_LEAST_FOR_R2 = 8
 """Bootstrap samples of an interval."""
 
 
@@ -214,6 +218,49 @@ def measure_fidelity(expected: Floats, answered: Floats) -> Fidelity:
         return Fidelity(r2, mse, len(answered))
     r2_range, mse_range = _ranges(expected, answered)
     return Fidelity(r2, mse, len(answered), r2_range, mse_range)
+
+
+def fidelity_of(
+    found: Fit,
+    counts: Any,
+    numbers: Floats,
+    held: int,
+    fitted: Flags,
+    together: Floats | None = None,
+) -> Fidelity:
+    """Over all held-out questions, and apart for single, few and many units.
+
+    Where there are few questions (few were wanted, or a handful of units has no more subsets),
+    hardly any is held out: then every question is judged by what the fit without it predicts.
+    """
+    predicted = found.predict(counts, together)
+    expected, sizes = predicted[:held], sizes_of(counts)
+    few = (sizes[:held] > 1) & (sizes[:held] <= FEW)
+    single = sizes[held:] == 1
+    misses = numbers[held:] - predicted[held:]
+    misses[fitted[held:]] = found.left_out
+    if held < _LEAST_FOR_R2 <= len(numbers):
+        left = np.concatenate([numbers[:held] - expected, misses])
+        whole = measure_fidelity(numbers - left, numbers)
+    else:
+        whole = measure_fidelity(expected, numbers[:held])
+    answers = numbers[held:][single]
+    return replace(
+        whole,
+        single=r2_of(answers - misses[single], answers),
+        few=r2_of(expected[few], numbers[:held][few]),
+        many=r2_of(expected[~few], numbers[:held][~few]),
+    )
+
+
+def r2_of(expected: Floats, answered: Floats) -> float:
+    """R², NaN of too few answers."""
+    return r_squared(expected, answered) if len(answered) >= _LEAST_FOR_R2 else float("nan")
+
+
+def sizes_of(counts: Any) -> Floats:
+    """How many units each question holds."""
+    return np.asarray(counts.sum(axis=1)).ravel()
 
 
 def _ranges(expected: Floats, answered: Floats) -> tuple[tuple[float, float], ...]:

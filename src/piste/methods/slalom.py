@@ -9,14 +9,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from piste.errors import PisteError
-from piste.explanation import Fidelity, r_squared
+from piste.explanation import Fidelity
 from piste.methods.base import (
+    FEW,
     Method,
     Solution,
     Task,
     default_samples,
+    fidelity_of,
     held_out_share,
     measure_fidelity,
+    sizes_of,
 )
 from piste.methods.budget import FIRST_ROUND, Budget
 from piste.slalom import analytic, sampling
@@ -34,9 +37,6 @@ _ALONE = 0.4
 _EVERY_UNIT = 1.5
 """Questions for every distinct unit below which none is about a unit alone: what some of them say
 tells nothing of the others."""
-FEW = 6
-"""Units of a question that count as few."""
-_LEAST_FOR_R2 = 8
 _MOST_NEAR = 4000
 """Pairs of neighbours that are looked at: a matrix of them is made."""
 _FEW_QUESTIONS = 80
@@ -251,7 +251,7 @@ class SlalomMethod(Method):
         counts, numbers = task.counts(self._types(task)), task.numbers()
         fitted = np.arange(len(numbers)) >= held
         if state.apart:
-            fitted &= _sizes(counts) != 1
+            fitted &= sizes_of(counts) != 1
         plain = self.fitted(counts[fitted], numbers[fitted])
         fidelity = fidelity_of(plain, counts, numbers, held, fitted)
         state.found = _Found(len(numbers), plain, fidelity)
@@ -269,7 +269,7 @@ class SlalomMethod(Method):
         if not _held(task) or known.fit.posterior is None:
             return known
         counts, numbers = task.counts(self._types(task)), task.numbers()
-        used = _sizes(counts) != 1 if state.apart else np.ones(len(numbers), dtype=np.bool_)
+        used = sizes_of(counts) != 1 if state.apart else np.ones(len(numbers), dtype=np.bool_)
         both = _both(task, known.pairs)[used] if known.carried else None
         last = fit(counts[used], numbers[used], start=known.fit, together=both)
         pairs = _as_fitted(known.pairs, last) if known.carried else known.pairs
@@ -419,39 +419,6 @@ def pairs_beside(
     return find_pairs(found, counts[fitted], numbers[fitted], together[fitted], near)
 
 
-def fidelity_of(
-    found: Fit,
-    counts: Any,
-    numbers: Floats,
-    held: int,
-    fitted: Flags,
-    together: Floats | None = None,
-) -> Fidelity:
-    """Over all held-out questions, and apart for single, few and many units.
-
-    Where there are few questions (few were wanted, or a handful of units has no more subsets),
-    hardly any is held out: then every question is judged by what the fit without it predicts.
-    """
-    predicted = found.predict(counts, together)
-    expected, sizes = predicted[:held], _sizes(counts)
-    few = (sizes[:held] > 1) & (sizes[:held] <= FEW)
-    single = sizes[held:] == 1
-    misses = numbers[held:] - predicted[held:]
-    misses[fitted[held:]] = found.left_out
-    if held < _LEAST_FOR_R2 <= len(numbers):
-        left = np.concatenate([numbers[:held] - expected, misses])
-        whole = measure_fidelity(numbers - left, numbers)
-    else:
-        whole = measure_fidelity(expected, numbers[:held])
-    answers = numbers[held:][single]
-    return replace(
-        whole,
-        single=r2_of(answers - misses[single], answers),
-        few=r2_of(expected[few], numbers[:held][few]),
-        many=r2_of(expected[~few], numbers[:held][~few]),
-    )
-
-
 def _set_asked_values(task: Task, held: int, types: Ints, value: Floats, error: Floats) -> None:
     """A unit that was asked about alone has the value that was answered, without an error."""
     numbers = task.numbers()
@@ -464,16 +431,6 @@ def _set_asked_values(task: Task, held: int, types: Ints, value: Floats, error: 
 def _together(present: Flags, pairs: Ints) -> Flags:
     """Which questions hold both units of each pair."""
     return present[:, pairs[:, 0]] & present[:, pairs[:, 1]]
-
-
-def _sizes(counts: Any) -> Floats:
-    """How many units each question holds."""
-    return np.asarray(counts.sum(axis=1)).ravel()
-
-
-def r2_of(expected: Floats, answered: Floats) -> float:
-    """R², NaN of too few answers."""
-    return r_squared(expected, answered) if len(answered) >= _LEAST_FOR_R2 else float("nan")
 
 
 def _ranked(slalom: Slalom, types: Ints, task: Task) -> Floats:

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from piste.slalom.equations import equations
 from piste.slalom.family import MOST_DENSE, Point, Questions
 from piste.slalom.fitting import Fit
+from piste.slalom.solver import equations
 from piste.slalom.surrogate import log_sizes
 from piste.types import Counts, Flags, Floats, Ints
 

@@ -3,19 +3,28 @@
 The posterior of the parameters θ = (s, e, b, γ, background, link) is maximised by
 Levenberg–Marquardt with the exact Jacobian; after every step the scales of the priors
 s ∼ N(0, σ_s²), e ∼ N(0, σ_e²) and the noise are set to what makes the answers most likely
-(expectation–maximisation of the marginal likelihood). The linear algebra of a step is in
-:mod:`piste.slalom.equations`.
+(expectation–maximisation of the marginal likelihood).
+
+With J the derivatives of the answers, W their precisions and P those of the priors, a step needs
+H⁻¹ = (Jᵀ W J + P)⁻¹: by a Cholesky factor of H; where there are fewer questions than parameters, by
+one of C = I + S P⁻¹ Sᵀ with S = √W J, for
+
+    H⁻¹ = P⁻¹ − P⁻¹ Sᵀ C⁻¹ S P⁻¹      S H⁻¹ Sᵀ = I − C⁻¹      |H| = |P| |C|
+
+and for more parameters than a table can hold by :mod:`piste.slalom.large`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg import blas, lapack
 
-from piste.slalom.equations import Equations, equations
 from piste.slalom.family import Form, Layout, Point, Questions
+from piste.slalom.large import ByProducts
 from piste.slalom.surrogate import Noise, emphasis, log_sizes
 from piste.types import Floats
 
@@ -41,6 +50,34 @@ _FEW_SAMPLES = 12
 """Samples that scales are learned from in a large problem."""
 _SELDOM = 2
 """Scales are learned at the first steps and every second one after."""
+
+
+class Equations(Protocol):
+    """H = Jᵀ W J + P at a point, and what follows from H⁻¹."""
+
+    prior: Floats
+
+    def step(self, gradient: Floats, damping: float) -> Floats:
+        """(H + damping · diag H)⁻¹ gradient."""
+
+    def spread(self, samples: int) -> tuple[Floats, Floats]:
+        """Diagonals of H⁻¹ and of √W J H⁻¹ Jᵀ √W: variances of parameters, and leverages.
+
+        ``samples`` are drawn where they can't be had exactly.
+        """
+
+    def factor(self, samples: int) -> Floats:
+        """L with L Lᵀ the covariance H⁻¹ (Jᵀ W V W J + P) H⁻¹, or samples of it.
+
+        Under the true variances V a score Jᵀ W r varies by Jᵀ W V W J, and W V is the emphasis.
+        """
+
+    def unexplained(self, changes: Floats) -> Floats:
+        """(W − W J H⁻¹ Jᵀ W) changes: what the parameters cannot make up for, every column."""
+
+    @property
+    def log_determinant(self) -> float:
+        """Of H; NaN where it can't be had."""
 
 
 @dataclass(frozen=True)
@@ -324,3 +361,122 @@ class _Search:
         if layout.weighted:
             width = np.sqrt(float(second[layout.importances].sum()) / count)
             self.width = float(np.clip(width, _LEAST_WIDTH, _WIDEST))
+
+
+# -- the linear algebra of a step --------------------------------------------------------------
+
+
+def equations(jacobian: Any, precision: Floats, emphasis: Floats, prior: Floats) -> Equations:
+    """The quickest way for a Jacobian (questions × parameters), which is sparse if it is large.
+
+    ``emphasis`` is how much more an answer counts than by its variance.
+
+    >>> rng = np.random.default_rng(0)
+    >>> ones, wide = np.ones(4), rng.normal(size=(4, 6))
+    >>> few = equations(wide, ones, ones, np.ones(6))
+    >>> inverse = np.linalg.inv(wide.T @ wide + np.eye(6))
+    >>> type(few).__name__, bool(np.allclose(few.spread(0)[0], np.diag(inverse)))
+    ('_ByQuestions', True)
+    """
+    if not isinstance(jacobian, np.ndarray):
+        return ByProducts(jacobian, precision, emphasis, prior)
+    kind = _ByQuestions if len(jacobian) < len(prior) else _ByParameters
+    return kind(jacobian, precision, emphasis, prior)
+
+
+class _ByParameters:
+    """By a Cholesky factor of H."""
+
+    def __init__(
+        self, jacobian: Floats, precision: Floats, emphasis: Floats, prior: Floats
+    ) -> None:
+        self.jacobian, self.precision = jacobian, precision
+        self.emphasis, self.prior = emphasis, prior
+
+    @cached_property
+    def scaled(self) -> Floats:
+        """S = √W J."""
+        return np.asarray(self.jacobian * np.sqrt(self.precision)[:, None])
+
+    @cached_property
+    def _normal(self) -> Floats:
+        return np.asarray(self.scaled.T @ self.scaled)
+
+    @cached_property
+    def _triangle(self) -> Floats:
+        return _cholesky(self._normal, self.prior)
+
+    def step(self, gradient: Floats, damping: float) -> Floats:
+        triangle = self._triangle
+        if damping:
+            damped = damping * (np.diag(self._normal) + self.prior)
+            triangle = _cholesky(self._normal, self.prior + damped)
+        return np.asarray(lapack.dpotrs(triangle, gradient, lower=1)[0])
+
+    def spread(self, samples: int) -> tuple[Floats, Floats]:
+        root = lapack.dtrtri(self._triangle, lower=1)[0]
+        moved = blas.dtrmm(1.0, root, self.scaled.T, lower=1)
+        return np.einsum("ij,ij->j", root, root), np.einsum("ij,ij->j", moved, moved)
+
+    def factor(self, samples: int) -> Floats:
+        told = self.scaled * np.sqrt(self.emphasis)[:, None]
+        root = _cholesky(told.T @ told, self.prior)
+        return np.asarray(lapack.dpotrs(self._triangle, root, lower=1)[0])
+
+    def unexplained(self, changes: Floats) -> Floats:
+        root = np.sqrt(self.precision)[:, None]
+        scaled = root * changes
+        made_up = lapack.dpotrs(self._triangle, self.scaled.T @ scaled, lower=1)[0]
+        return np.asarray(root * (scaled - self.scaled @ made_up))
+
+    @property
+    def log_determinant(self) -> float:
+        return 2.0 * float(np.log(np.diag(self._triangle)).sum())
+
+
+class _ByQuestions(_ByParameters):
+    """The same numbers by a factor of C, which is smaller where there are few questions."""
+
+    @cached_property
+    def _whitened(self) -> Floats:
+        """S P^{−½}."""
+        return np.asarray(self.scaled / np.sqrt(self.prior))
+
+    @cached_property
+    def _small(self) -> Floats:
+        """The Cholesky factor of C."""
+        return _cholesky(self._whitened @ self._whitened.T, 1.0)
+
+    def step(self, gradient: Floats, damping: float) -> Floats:
+        prior, whitened, small = self.prior, self._whitened, None if damping else self._small
+        if small is None:
+            own = np.einsum("ij,ij->j", self.scaled, self.scaled) + prior
+            prior = prior + damping * own
+            whitened = self.scaled / np.sqrt(prior)
+            small = _cholesky(whitened @ whitened.T, 1.0)
+        root = np.sqrt(prior)
+        right = gradient / root
+        made_up = lapack.dpotrs(small, whitened @ right, lower=1)[0]
+        return np.asarray((right - whitened.T @ made_up) / root)
+
+    def spread(self, samples: int) -> tuple[Floats, Floats]:
+        root = lapack.dtrtri(self._small, lower=1)[0]
+        moved = root @ self._whitened
+        left = 1.0 - np.einsum("ij,ij->j", moved, moved)
+        return np.maximum(left, 1e-12) / self.prior, 1.0 - np.einsum("ij,ij->j", root, root)
+
+    def unexplained(self, changes: Floats) -> Floats:
+        root = np.sqrt(self.precision)[:, None]
+        return np.asarray(root * lapack.dpotrs(self._small, root * changes, lower=1)[0])
+
+    @property
+    def log_determinant(self) -> float:
+        small = 2.0 * float(np.log(np.diag(self._small)).sum())
+        return small + float(np.log(self.prior).sum())
+
+
+def _cholesky(matrix: Floats, diagonal: Floats | float) -> Floats:
+    """The lower factor of a symmetric matrix with something added to its diagonal."""
+    copy = matrix.T.copy(order="F")
+    copy[np.diag_indices(len(copy))] += diagonal
+    return np.asarray(lapack.dpotrf(copy, lower=1, overwrite_a=1)[0])
