@@ -1,4 +1,4 @@
-"""What fewer questions say, and what it gains to ask about sets only where they are few.
+"""What fewer questions say.
 
     python -m benchmarks.panel.budgets --data DATA --weights WEIGHTS --models FOLDER
         [--texts 8] [--group middle] [--only NAME …]

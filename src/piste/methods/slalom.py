@@ -34,9 +34,9 @@ from piste.validation import check_count, choose
 
 _ALONE = 0.4
 """The largest share of the questions that are about one unit alone."""
-_EVERY_UNIT = 1.5
-"""Questions for every distinct unit below which none is about a unit alone: what some of them say
-tells nothing of the others."""
+_EVERY_UNIT = 0.75
+"""Questions for every distinct unit below which none is about a unit alone: what a few of them say
+tells little of the others."""
 _MOST_NEAR = 4000
 """Pairs of neighbours that are looked at: a matrix of them is made."""
 _FEW_QUESTIONS = 80
