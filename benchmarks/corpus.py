@@ -4,10 +4,11 @@
         [--explained 100] [--parts speed,memory,…]
 
 `speed`: `--explained` reviews by one run, and some one by one. `published`: a few by the authors'
-published package (its default of 500 calls). `vocabulary`: the same reviews from vocabularies of 100 and of
-`--documents` others, with and without refining. Both with the median R² on removals nobody was
-fitted to. `curve`: what a document costs in one run over `--documents` reviews as the run goes on
-and later ones learn from earlier ones, with the median of each document's own R². `memory`: peak
+published package (its default of 500 calls). `vocabulary`: the same reviews from vocabularies of
+100 and of `--documents` others, with and without refining. All three with the median R² on removals
+nobody was fitted to. `curve`: what a document costs in one run over `--documents` reviews as the
+run goes on and later ones learn from earlier ones, with the median of each document's own R².
+`memory`: peak
 of runs of their own over 1,000, 10,000 and 50,000 short rows. `kills`: a run in a process of its
 own, killed at random moments and resumed until it is done, compared row by row with one that was
 not. `ray`: `--documents` reviews by one worker and two, and by as many processes without Ray; what
