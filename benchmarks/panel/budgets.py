@@ -3,9 +3,10 @@
     python -m benchmarks.panel.budgets --data DATA --weights WEIGHTS --models FOLDER
         [--texts 8] [--group middle] [--only NAME …]
 
-Every text is explained with several numbers of questions, by the default and with units alone at
-any number (``sampler="log"``). Figures are medians over the texts of R² over all sizes, log sizes
-and single units; seconds are of the processor.
+Every text is explained with several numbers of questions, by the default and by sets of all sizes
+without units alone (``sampler="mix"``). Figures are medians over the texts: R² over all sizes, log
+sizes and single units, and the share of units whose answer alone lies within two standard errors
+of their value. Seconds are of the processor.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ import numpy as np
 import piste
 from benchmarks.panel.command import one_group
 from benchmarks.panel.judging import Trial
+from piste.subject import Sequence1D
 
 BUDGETS = (30, 60, 120, 250, None)
-SAMPLERS = (None, "log")
+SAMPLERS = (None, "mix")
 KINDS = ("r2 all", "r2 log", "r2 one")
+
+
+def single(trial: Trial) -> list[Sequence1D]:
+    """Every unit alone."""
+    return [[unit] for unit in range(len(trial.subject))]
 
 
 def main() -> None:
@@ -39,12 +46,16 @@ def main() -> None:
                     )
                     spent = time.process_time() - begun
                     found = trial.fidelity(lambda masks: np.asarray(e.predict(masks)))  # noqa: B023
-                    figures = [found[kind] for kind in KINDS]
+                    alone = trial.target(trial.engine.ask([(trial.subject, single(trial))])[0])
+                    missed = np.abs(alone - e.scores["value"])
+                    covered = float((missed < 2 * e.errors["value"]).mean())
+                    figures = [*(found[kind] for kind in KINDS), covered]
                     rows.setdefault((budget, sampler), []).append([spent, *figures])
-        print(f"\n## {model.name}\n\n| questions | sampler | seconds | R² all | log | single |")
-        print("|---|---|---|---|---|---|")
-        for (budget, sampler), found in rows.items():
-            cells = " | ".join(f"{number:.2f}" for number in np.median(found, axis=0))
+        print(f"\n## {model.name}\n")
+        print("| questions | sampler | seconds | R² all | log | single | covered |")
+        print("|---|---|---|---|---|---|---|")
+        for (budget, sampler), every in rows.items():
+            cells = " | ".join(f"{number:.2f}" for number in np.median(every, axis=0))
             print(f"| {budget or 'default'} | {sampler or 'default'} | {cells} |", flush=True)
 
 

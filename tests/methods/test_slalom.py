@@ -157,23 +157,6 @@ def test_held_out_questions_are_not_in_the_fit(bert: Any, sampler: str) -> None:
     assert not held_out & fitted
 
 
-@pytest.mark.parametrize(
-    ("samples", "sampler", "least", "most"), [(11, "mix", 0, 1), (60, "log", 16, 18)]
-)
-def test_units_are_asked_alone_only_if_there_are_questions_for_all(
-    samples: int, sampler: str, least: int, most: int
-) -> None:
-    def count(texts: list[str]) -> list[list[float]]:
-        asked.extend(texts)
-        return [[0.0, float(len(text))] for text in texts]
-
-    asked: list[str] = []
-    text = " ".join(f"word{number}" for number in range(16))
-    e = piste.explain(count, text, samples=samples)
-    assert e.settings["sampler"] == sampler
-    assert least <= sum(len(one.split()) == 1 for one in asked) <= most
-
-
 def test_held_out_answers_count_in_the_last_fit(bert: Any) -> None:
     """Fidelity is of a fit without them; the surrogate that is handed out has seen them."""
     subject = bert.subject("a slow film with a good ending and the cast is fine but it is too long")

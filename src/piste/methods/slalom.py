@@ -34,9 +34,6 @@ from piste.validation import check_count, choose
 
 _ALONE = 0.4
 """The largest share of the questions that are about one unit alone."""
-_EVERY_UNIT = 0.75
-"""Questions for every distinct unit below which none is about a unit alone: what a few of them say
-tells little of the others."""
 _MOST_NEAR = 4000
 """Pairs of neighbours that are looked at: a matrix of them is made."""
 _FEW_QUESTIONS = 80
@@ -90,11 +87,10 @@ class SlalomMethod(Method):
     the machine. ``share`` gives one pair of scores to every type of unit (the paper's choice) or to
     every occurrence.
 
-    ``sampler`` None is every unit alone and sizes spread evenly on a log scale; where there are
-    not enough questions for that, sets of all sizes ("mix"); "short" for the paper's form. In an
-    image a part alone is too far from the whole to say what it does there: parts alone are asked
-    for their values only, the fit is to larger sets ("mix"), and there are ten questions for every
-    part. ``pairs`` looks for neighbouring units of a text that say
+    ``sampler`` None is every unit alone and sizes spread evenly on a log scale; "short" for the
+    paper's form. In an image a part alone is too far from the whole to say what it does there:
+    parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
+    ten questions for every part. ``pairs`` looks for neighbouring units of a text that say
     something together; ``shapley=False`` leaves out Shapley values, which take longer than all
     other scores together. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
@@ -174,9 +170,8 @@ class SlalomMethod(Method):
             share = 2 * FIRST_ROUND  # rounds to come are judged by the same held-out questions
         else:
             usual = default_samples(2 * distinct if apart else distinct)
-            most = total = share = usual if self.samples is None else int(self.samples)
-        together = apart or most < _EVERY_UNIT * distinct
-        sampler = "short" if self.short_only else "mix" if together else "log"
+            total = share = usual if self.samples is None else int(self.samples)
+        sampler = "short" if self.short_only else "mix" if apart else "log"
         state = _State(seen, self.sampler or sampler, budget, apart=apart)
         task.state = state
         kept = held_out_share(share, total, n)
