@@ -90,8 +90,11 @@ def speed(examples: list[Example], model: str, base: Path, few: int | None) -> N
 
 def published(examples: list[Example], model: str) -> None:
     """Milliseconds per document by the authors' published package."""
-    from benchmarks.published import USUAL, Package
-
+    try:
+        from benchmarks.published import USUAL, Package
+    except ImportError as problem:
+        print(f"\nwithout the published package: {problem}", flush=True)
+        return
     print(HEADER, flush=True)
     classifier = piste.load(model)
     like = [
@@ -275,7 +278,7 @@ def main() -> None:
             elif part == "speed":
                 speed(examples[-options.explained :], options.model, base, options.samples)
             elif part == "published":
-                published(examples, options.model)
+                published(examples[-options.explained :], options.model)
             elif part == "vocabulary":
                 vocabulary(examples, options.model, base, options.explained)
             elif part == "curve":

@@ -10,8 +10,9 @@ import pytest
 from piste import PisteError
 from piste.slalom import Slalom, family, fit, fitting
 from piste.slalom.family import Form, Point, Questions
+from piste.slalom.scores import shapley
 from piste.slalom.solver import solve
-from piste.slalom.surrogate import Saturation
+from piste.slalom.surrogate import Parameters, Saturation, log_sizes
 
 
 def questions(types: int, count: int, seed: int = 0) -> np.ndarray:
@@ -183,3 +184,29 @@ def test_few_and_equal_answers_are_no_problem(outputs: list[float]) -> None:
 def test_bad_input(counts: object, outputs: object, options: dict[str, object], words: str) -> None:
     with pytest.raises(PisteError, match=words):
         fit(counts, outputs, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_noise_belongs_to_the_fit(seed: int) -> None:
+    """Its variances, at the slopes where the fit ended, are those of what it leaves."""
+    rng = np.random.default_rng(seed)
+    counts = questions(40, 160, seed)
+    answers = truth("mixed", 40, seed).predict(counts) + rng.normal(0, 0.05, 160)
+    asked = Questions(counts)
+    found = solve(asked, answers[:, None], Form(None, True))
+    point = Point(asked, found.layout, found.theta)
+    variances = found.noise.variances(log_sizes(asked.sizes), point.slope)
+    ratio = float(((answers[:, None] - point.predicted) ** 2 / variances).mean())
+    assert 0.2 < ratio < 1.5
+
+
+@pytest.mark.parametrize("name", ["tanh", "mixed"])
+def test_equal_units_have_the_shapley_values_of_units_of_their_own(name: str) -> None:
+    slalom, players = truth(name, 6), np.array([0, 1, 2, 0, 3, 4, 5, 0, 1, 2, 3, 4, 5, 5])
+    apart = replace(
+        slalom, evidence=slalom.evidence[players], importances=slalom.importances[players]
+    )
+    shared, _ = shapley(Parameters.of(slalom), players)
+    every, _ = shapley(Parameters.of(apart), np.arange(len(players)))
+    for type_ in range(6):
+        assert shared[type_] == pytest.approx(float(every[players == type_].mean()), abs=1e-9)

@@ -22,10 +22,11 @@ from piste.types import Counts, Flags, Floats, Ints
 
 State = TypeVar("State")
 _RESAMPLED = 1000
+"""Bootstrap samples of an interval."""
 FEW = 6
 """Units of a question that count as few."""
 _LEAST_FOR_R2 = 8
-"""Bootstrap samples of an interval."""
+"""Answers that an R² needs."""
 
 
 @dataclass

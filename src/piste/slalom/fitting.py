@@ -239,10 +239,8 @@ def _choose(
     saturating = flat and asked.count >= _FEW_ANSWERS
     found = _additive(asked, outputs, saturating)
     best = max(found, key=_evidence)
-    rival = _evidence(best) - _OUT * asked.count
-    halfway = Form(_HALF, saturating)
-    half = solve(asked, outputs, halfway, start=found[-1], roughly=True, rival=rival)
-    if _evidence(half) > rival:
+    half = solve(asked, outputs, Form(_HALF, saturating), start=found[-1], roughly=True)
+    if _evidence(half) > _evidence(best) - _OUT * asked.count:
         starts = [best, half]
         if half is max(starts, key=_evidence):
             found.append(solve(asked, outputs, Form(1.0, saturating), roughly=True))

@@ -59,8 +59,8 @@ class ByProducts:
 
     def unexplained(self, changes: Floats) -> Floats:
         pushed = self.precision[:, None] * changes
-        made_up = self._by_blocks(self.jacobian.T @ pushed)
-        return np.asarray(pushed - self.precision[:, None] * (self.jacobian @ made_up))
+        absorbed = self._by_blocks(self.jacobian.T @ pushed)
+        return np.asarray(pushed - self.precision[:, None] * (self.jacobian @ absorbed))
 
     @property
     def log_determinant(self) -> float:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import comb
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from piste.slalom.classes import ClassPosterior
 from piste.slalom.family import Layout
@@ -200,7 +202,7 @@ def shapley(parameters: Parameters, players: Ints) -> tuple[Floats, Floats]:
     for orders in _drawn(len(players), pairs):
         found = np.empty(orders.shape)
         np.put_along_axis(found, orders, _gains(parameters, players[orders])[..., 0], axis=1)
-        both = (found[0::2] + found[1::2]) / 2 @ means.T
+        both = (means @ (found[0::2] + found[1::2]).T / 2).T
         sums += both.sum(axis=0)
         squares += (both**2).sum(axis=0)
     mean = sums / pairs
@@ -220,7 +222,7 @@ def shapley_at(parameters: Parameters, players: Ints) -> Floats:
     for orders in _drawn(len(players), pairs):
         for order in orders:
             found[order] += _gains(parameters, players[order][None])[0]
-    return _means(players, types) @ found / (2 * pairs)
+    return np.asarray(_means(players, types) @ found / (2 * pairs))
 
 
 def interactions(parameters: Parameters, players: Ints) -> Floats:
@@ -320,11 +322,11 @@ def _sums(steps: Floats, start: Floats) -> Floats:
     return sums
 
 
-def _means(players: Ints, types: int) -> Floats:
-    """The matrix (types × players) that takes means over a type's copies."""
-    member = np.zeros((types, len(players)))
-    member[players, np.arange(len(players))] = 1.0
-    return member / np.maximum(member.sum(axis=1, keepdims=True), 1.0)
+def _means(players: Ints, types: int) -> Any:
+    """The matrix (types × players) that takes means over a type's copies, sparse."""
+    copies = np.bincount(players, minlength=types)
+    places = players, np.arange(len(players))
+    return sparse.csr_array((1.0 / copies[players], places), shape=(types, len(players)))
 
 
 def _drawn(players: int, pairs: int) -> Iterator[Ints]:
@@ -355,4 +357,4 @@ def _over_sets(parameters: Parameters, players: Ints) -> Floats:
     chances = np.array([1.0 / (count * comb(count - 1, k)) for k in range(count)])
     joined, missing = chances[np.maximum(sizes - 1, 0)], chances[np.minimum(sizes, count - 1)]
     share = np.where(present > 0, joined[:, None], -missing[:, None])
-    return _means(players, len(parameters.importances)) @ (share.T @ answers)
+    return np.asarray(_means(players, len(parameters.importances)) @ (share.T @ answers))

@@ -30,13 +30,13 @@ from piste.types import Floats
 
 _ITERATIONS = 60
 _SETTLED = 1e-3  # of the objective in a step
-_ROUGH_ITERATIONS, _ROUGHLY = 6, 4e-3
+_ROUGH_ITERATIONS, _ROUGHLY = 8, 4e-3
 _SCALES_SETTLED = 0.04  # of the logarithm of a prior's scale, or of β
-_STILL = 1  # steps in a row that gain nothing and end a fit, whatever scales do
+_STILL, _DRIFT = 2, 0.3  # steps that gain nothing while scales only drift: they may go on for long
 _ROUNDING = 1e-10  # of the answers' variance: noise below is rounding
 _SHAPED, _FIRST_LEAK = 4, 0.16  # the step from which on noise may depend on the slope of the link
 _LEAK_STEPS = 8  # near a solution in which ρ is chosen; later it stays
-_SWINGS = 6  # steps with half of a new slope of the link; later ones count ever less
+_SWINGS, _SHARE = 6, 4  # a new slope of the link counts half, from the ninth step on a quarter
 _LEAST_DAMPING = 1e-3  # below, a step is not damped at all, and costs no equations of its own
 _FURTHEST = 9.0  # an importance beyond is the same as one there
 _WIDEST = 3.0  # standard deviation of the prior on importances
@@ -82,12 +82,15 @@ class Equations(Protocol):
 
 @dataclass(frozen=True)
 class Posterior:
-    """Where the solver ended: parameters θ, the equations there, and the noise."""
+    """Where the solver ended: parameters θ, their covariance, and the noise."""
 
     layout: Layout
     theta: Floats
-    equations: Equations
-    samples: int
+    factor: Floats
+    """L with L Lᵀ the covariance of θ, or samples of it for a large problem; empty after a rough
+    fit."""
+    prior: Floats
+    """Precisions of the priors on all parameters."""
     noise: Noise
     log_evidence: float
     """Logarithm of the marginal likelihood (Laplace); NaN for large problems."""
@@ -97,16 +100,6 @@ class Posterior:
     converged: bool
     scales: tuple[float, Floats]
     """Standard deviations of the priors on importances and on evidence (one per output)."""
-
-    @property
-    def prior(self) -> Floats:
-        """Precisions of the priors on all parameters."""
-        return self.equations.prior
-
-    @cached_property
-    def factor(self) -> Floats:
-        """L with L Lᵀ the covariance of θ, or this many samples of it for a large problem."""
-        return self.equations.factor(self.samples)
 
 
 @dataclass
@@ -129,7 +122,6 @@ def solve(
     prior: tuple[Floats, Floats] | None = None,
     noise: Noise | None = None,
     roughly: bool = False,
-    rival: float = -np.inf,
 ) -> Posterior:
     """Fit a form to outputs (questions × outputs).
 
@@ -137,12 +129,11 @@ def solve(
     deviations of all parameters (in the order of :class:`~piste.slalom.family.Layout`), where
     something is known before: the search begins at the means, and the scales are not learned.
     ``noise`` is the usual noise where that is known, too: few answers change it little.
-    ``roughly`` ends early, for comparing forms, and earlier still where a fit is not going to have
-    a log marginal likelihood of ``rival``.
+    ``roughly`` ends early, for comparing forms, and leaves the covariance out.
     """
     search = _Search(asked, outputs, form, prior, noise)
     if roughly:
-        return search.run(start, _ROUGH_ITERATIONS, _ROUGHLY, rival)
+        return search.run(start, _ROUGH_ITERATIONS, _ROUGHLY)
     return search.run(start, _ITERATIONS, _SETTLED)
 
 
@@ -209,17 +200,16 @@ class _Search:
 
     # -- the search ----------------------------------------------------------------------------
 
-    def run(
-        self, start: Posterior | None, most: int, tolerance: float, rival: float = -np.inf
-    ) -> Posterior:
+    def run(self, start: Posterior | None, most: int, tolerance: float) -> Posterior:
         theta = self.priors.mean.copy()
         if start is not None:
             theta = self._from(start, theta)
         point = Point(self.asked, self.layout, theta)
-        damping, done, iteration, reached = 1e-2, False, 0, -np.inf
-        still = 0  # steps in a row that gained nothing: scales may go on drifting for long
+        damping, done, iteration = 1e-2, False, 0
+        still = 0  # steps in a row that gained less than the tolerance
         # Steps until a fit is near enough to be judged.
         begun = _SHAPED if start is None and self.usual is None else 0
+        moved = np.inf  # the largest change of a scale when they were last learned
         while iteration < most and not done:
             self._set_scales()
             system = self._system(point)
@@ -227,28 +217,27 @@ class _Search:
             if iteration == begun and self.layout.link is not None and np.isinf(self.noise.leak):
                 self.noise = replace(self.noise, leak=_FIRST_LEAK)
             learns = 0 < iteration <= _SHAPED or iteration % _SELDOM == 1
-            if learns and np.isfinite(rival):
-                earlier, reached = reached, self._log_evidence(system)
-                pace = reached - earlier
-                if iteration >= _SHAPED and reached + (most - iteration) * pace < rival:
-                    break
             if learns:
                 self._learn_scales(system, point, iteration - begun)
             point, damping, gain = self._step(system, point, damping)
             change = float(np.abs(self._state() - before).max())
             iteration += 1
             still = still + 1 if gain < tolerance else 0
-            settled = still and change < _SCALES_SETTLED * tolerance / _SETTLED
-            done = iteration > begun + 1 and bool((learns and settled) or still > _STILL)
+            moved = change if learns else moved
+            settled = gain < tolerance and change < _SCALES_SETTLED * tolerance / _SETTLED
+            done = learns and iteration > begun + 1 and settled
+            if still >= _STILL and iteration > begun + 1 and moved < _DRIFT:
+                break
         self._set_scales()
         system = self._system(point)
-        samples = _SAMPLES if tolerance <= _SETTLED else _ROUGH_SAMPLES
-        _, free = self._spread(system, samples)
+        rough = tolerance > _SETTLED
+        _, free = self._spread(system, _ROUGH_SAMPLES if rough else _SAMPLES)
+        nothing = np.zeros((self.layout.size, 0))
         return Posterior(
             self.layout,
             point.theta,
-            system.equations,
-            samples,
+            nothing if rough else system.equations.factor(_SAMPLES),
+            system.equations.prior,
             self.noise,
             self._log_evidence(system),
             (self.outputs - point.predicted) / free,
@@ -265,7 +254,7 @@ class _Search:
         """
         before = point.slope if self.slope is None else self.slope
         self.swings += 1
-        self.slope = before + (point.slope - before) / max(2, self.swings - _SWINGS)
+        self.slope = before + (point.slope - before) / min(max(2, self.swings - _SWINGS), _SHARE)
         layout, priors = self.layout, self.priors
         precision = self.emphasis / self.noise.variances(self.log_sizes, self.slope)
         jacobian = point.jacobian()
@@ -426,8 +415,8 @@ class _ByParameters:
     def unexplained(self, changes: Floats) -> Floats:
         root = np.sqrt(self.precision)[:, None]
         scaled = root * changes
-        made_up = lapack.dpotrs(self._triangle, self.scaled.T @ scaled, lower=1)[0]
-        return np.asarray(root * (scaled - self.scaled @ made_up))
+        absorbed = lapack.dpotrs(self._triangle, self.scaled.T @ scaled, lower=1)[0]
+        return np.asarray(root * (scaled - self.scaled @ absorbed))
 
     @property
     def log_determinant(self) -> float:
@@ -456,8 +445,8 @@ class _ByQuestions(_ByParameters):
             small = _cholesky(whitened @ whitened.T, 1.0)
         root = np.sqrt(prior)
         right = gradient / root
-        made_up = lapack.dpotrs(small, whitened @ right, lower=1)[0]
-        return np.asarray((right - whitened.T @ made_up) / root)
+        absorbed = lapack.dpotrs(small, whitened @ right, lower=1)[0]
+        return np.asarray((right - whitened.T @ absorbed) / root)
 
     def spread(self, samples: int) -> tuple[Floats, Floats]:
         root = lapack.dtrtri(self._small, lower=1)[0]
