@@ -3,16 +3,15 @@
     python -m benchmarks.corpus --data imdb.parquet [--model piste:reviews] [--documents 1000]
         [--explained 100] [--parts speed,memory,…]
 
-`speed`: `--explained` reviews by one run, some one by one, and by `--samples` questions each, if
-that is given. `published`: a few by the authors' published package (its default of 500 calls).
-`vocabulary`: the same reviews from vocabularies of 100 and of `--documents` others, with and
-without refining. All three with the median R² on removals nobody was fitted to. `curve`: what a
-document costs in one run over `--documents` reviews as the run goes on and later ones learn from
-earlier ones, with the median of each document's own R². `memory`: peak of runs of their own over
-1,000, 10,000 and 50,000 short rows. `kills`: a run in a process of its own, killed at random
-moments and resumed until it is done, compared row by row with one that was not. `ray`:
-`--documents` reviews by one worker and two, and by as many processes without Ray; what two short
-rows take is told apart as starting.
+`speed`: `--explained` reviews by one run, and some one by one. `published`: a few by the authors'
+published package (its default of 500 calls). `vocabulary`: the same reviews from vocabularies of
+100 and of `--documents` others, with and without refining. All three with the median R² on removals
+nobody was fitted to. `curve`: what a document costs in one run over `--documents` reviews as the
+run goes on and later ones learn from earlier ones, with the median of each document's own R².
+`memory`: peak of runs of their own over 1,000, 10,000 and 50,000 short rows. `kills`: a run in a
+process of its own, killed at random moments and resumed until it is done, compared row by row with
+one that was not. `ray`: `--documents` reviews by one worker and two, and by as many processes
+without Ray; what two short rows take is told apart as starting.
 Seconds are of the processor where one process works, and of the clock for Ray, which needs a
 machine that does nothing else.
 """
@@ -74,7 +73,7 @@ def in_one_run(path: Path, model: str, **how: Any) -> list[piste.Explanation]:
     return list(corpus.explanations(out))
 
 
-def speed(examples: list[Example], model: str, base: Path, few: int | None) -> None:
+def speed(examples: list[Example], model: str, base: Path) -> None:
     """Milliseconds per document, in one run and one by one."""
     print(HEADER, flush=True)
     classifier = piste.load(model)
@@ -84,8 +83,6 @@ def speed(examples: list[Example], model: str, base: Path, few: int | None) -> N
     alone = lambda: [piste.explain(classifier, text, long="truncate") for text in some]  # noqa: E731
     measured("one by one", model, alone)
     measured("one run", model, lambda: in_one_run(path, model))
-    if few is not None:
-        measured(f"{few} questions", model, lambda: in_one_run(path, model, samples=few))
 
 
 def published(examples: list[Example], model: str) -> None:
@@ -262,7 +259,6 @@ def main() -> None:
     parser.add_argument("--model", default="piste:reviews", help="of the first four parts")
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--explained", type=int, default=100)
-    parser.add_argument("--samples", type=int, help="of one more run of speed")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--picture", type=Path, help="where the curve is drawn")
     parser.add_argument("--parts", default=",".join(PARTS))
@@ -276,7 +272,7 @@ def main() -> None:
             if part == "kills":
                 kills(examples, base, options.kills)
             elif part == "speed":
-                speed(examples[-options.explained :], options.model, base, options.samples)
+                speed(examples[-options.explained :], options.model, base)
             elif part == "published":
                 published(examples[-options.explained :], options.model)
             elif part == "vocabulary":

@@ -38,6 +38,7 @@ def main() -> None:
         piste.explain(classifier, some[0], long="truncate")  # batches are sized, memory is there
         for given in some:
             trial = Trial.of(classifier.subject(given, long="truncate"))
+            alone = trial.target(trial.engine.ask([(trial.subject, single(trial))])[0])
             for budget in BUDGETS:
                 for sampler in SAMPLERS:
                     begun = time.process_time()
@@ -46,7 +47,6 @@ def main() -> None:
                     )
                     spent = time.process_time() - begun
                     found = trial.fidelity(lambda masks: np.asarray(e.predict(masks)))  # noqa: B023
-                    alone = trial.target(trial.engine.ask([(trial.subject, single(trial))])[0])
                     missed = np.abs(alone - e.scores["value"])
                     covered = float((missed < 2 * e.errors["value"]).mean())
                     figures = [*(found[kind] for kind in KINDS), covered]

@@ -186,18 +186,24 @@ def test_bad_input(counts: object, outputs: object, options: dict[str, object], 
         fit(counts, outputs, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 7])
 def test_the_noise_belongs_to_the_fit(seed: int) -> None:
-    """Its variances, at the slopes where the fit ended, are those of what it leaves."""
-    rng = np.random.default_rng(seed)
-    counts = questions(40, 160, seed)
-    answers = truth("mixed", 40, seed).predict(counts) + rng.normal(0, 0.05, 160)
+    """Its variances, at the slopes where the fit ended, are those of what it leaves.
+
+    Most of these answers lie near a bound; slopes of earlier steps would be far off.
+    """
+    rng, types = np.random.default_rng(seed), 40
+    counts = np.zeros((120, types))
+    for row in counts:
+        row[rng.choice(types, int(np.exp(rng.uniform(0, np.log(types)))), replace=False)] = 1
+    real = Slalom(rng.normal(size=types), np.zeros(types), 0.0, 0.3, link=Saturation(0.0, 1.0))
+    answers = real.predict(counts) + rng.normal(0, 0.05, 120)
     asked = Questions(counts)
     found = solve(asked, answers[:, None], Form(None, True))
     point = Point(asked, found.layout, found.theta)
     variances = found.noise.variances(log_sizes(asked.sizes), point.slope)
     ratio = float(((answers[:, None] - point.predicted) ** 2 / variances).mean())
-    assert 0.2 < ratio < 1.5
+    assert 0.3 < ratio < 1.2
 
 
 @pytest.mark.parametrize("name", ["tanh", "mixed"])
