@@ -73,13 +73,16 @@ def test_filters_combine_and_what_fits_is_saved(opened, results, tmp_path):
     page.select_option("[data-filter=predicted]", "negative")
     expect(page).to_have_url(re.compile("predicted=negative.*cells=.*most_r2=1"))
     expect(page.locator(".piste-count")).to_contain_text(re.compile(r"Save (it|all \d) as JSON"))
-    shown = page.locator(".piste-documents tbody a").evaluate_all(
-        "all => all.map(one => Number(one.dataset.document))"
-    )
+    # The address changes at once, the rows when they are there.
+    expect(page.locator("[data-name='model says']", has_text="positive")).to_have_count(0)
     with page.expect_download() as download:
         page.get_by_role("link", name="as JSON").click()
     download.value.save_as(tmp_path / "documents.json")
     told = json.loads((tmp_path / "documents.json").read_text(encoding="utf-8"))
+    expect(rows).to_have_count(len(told))
+    shown = page.locator(".piste-documents tbody a").evaluate_all(
+        "all => all.map(one => Number(one.dataset.document))"
+    )
     assert [one["document"] for one in told] == shown
     assert {one["predicted"] for one in told} == {one["label"] for one in told} == {"negative"}
     page.get_by_role("button", name="Clear filters").click()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from piste import PisteError, corpus
 from piste.corpus import stages
 from piste.corpus.document_records import read_records, write_records
 from piste.corpus.plan import Plan, explain_block
+from piste.slalom.family import Form
+from piste.vocabulary.corpus_prior import ASKINGS, Asking, CorpusPrior, DocumentRecord
 from tests.corpus.corpora import left
 
 ROWS, BLOCK = 56, 8
@@ -153,6 +157,31 @@ def test_records_are_read_as_they_were(path: Path) -> None:
     assert first.target == "class 1"
     answered = dict(zip(first.keys, first.alone, strict=True))
     assert all(abs(answered[word] - sums([word])[0][1]) < 1e-6 for word in answered)
+
+
+def records_of(path: Path) -> list[DocumentRecord]:
+    """What the first four blocks tell."""
+    plan = Plan(str(path), model(), block=BLOCK, how={"long": "truncate"}, learns=True)
+    blocks = list(islice(plan.blocks(plan.files()), 4))
+    return [
+        one for block in blocks for one in read_records(explain_block(plan, plan.model, block).told)
+    ]
+
+
+def test_the_cheapest_questions_that_lose_next_to_nothing_are_asked(path: Path) -> None:
+    """By what documents that were asked in full lose, also those with another form."""
+    assert ASKINGS[-1].cost < Asking(1.0, 1.0).cost
+    told = records_of(path)
+    known = CorpusPrior.learned(told).targets["class 1"]
+    assert known.asking.cost < 0.1 * Asking(1.0, 1.0).cost
+    # Fifteen of 32 that are as if drawn by chance, of another form: then all are asked in full.
+    rng = np.random.default_rng(0)
+    for number in range(3, 32, 2):
+        one = told[number]
+        assert one.asked is not None
+        chance = replace(one.asked, numbers=rng.permutation(one.asked.numbers))
+        told[number] = replace(one, asked=chance, told=replace(one.told, form=Form(1.0)))
+    assert CorpusPrior.learned(told).targets == {}
 
 
 def test_stages_depend_on_the_rows_alone() -> None:

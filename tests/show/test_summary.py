@@ -172,6 +172,11 @@ def test_where_the_model_stands_is_said(review, adding, paper, additive):
         "Words add up here (mixing 0.00): weights are not determined, so the plane shows "
         "contributions."
     )
+    assumed = explanation(REVIEW, mixing=Mixing(0.5, 0.3))
+    assert score_terms.plane_note(assumed) == (
+        "Too little was asked to tell whether words add up or compete for weight (mixing 0.50 ± "
+        "0.30): weights are not determined, so the plane shows contributions."
+    )
     assert score_terms.standing(paper) == "Words compete for weight in the chosen form (mixing 1)."
     assert score_terms.standing(additive) == ""
     assert "transformers lie between, and Piste measures where" in flat(printed(review))

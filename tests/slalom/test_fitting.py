@@ -13,6 +13,7 @@ from piste.slalom.family import Form, Point, Questions
 from piste.slalom.scores import shapley
 from piste.slalom.solver import solve
 from piste.slalom.surrogate import Parameters, Saturation, log_sizes
+from piste.surrogates import Mixing
 
 
 def questions(types: int, count: int, seed: int = 0) -> np.ndarray:
@@ -83,6 +84,50 @@ def test_a_mixing_between_the_ends_is_found() -> None:
     found = fit(counts, real.predict(counts) + noise)
     assert found.form == Form(None, saturation=True)
     assert abs(found.slalom.mixing - 0.5) < 3 * found.mixing_error < 0.1
+
+
+@pytest.mark.parametrize(("kind", "mixing"), [("softmax", 1.0), ("mixed", 0.5), ("tanh", 0.0)])
+def test_few_answers_are_fitted_half_way_unless_all_speaks_for_an_end(
+    kind: str, mixing: float
+) -> None:
+    """No mixing is learned from them, so none is claimed."""
+    real, counts = truth(kind, 60), questions(60, 120)
+    few = np.r_[counts[:35], counts[60:110]]  # some types alone, and sets
+    found = fit(few, real.predict(few) + 0.05 * np.random.default_rng(3).normal(size=len(few)))
+    assert found.form == Form(mixing, saturation=True)
+    names = ["mixing 0.5, saturation", "additive, saturation", "softmax, saturation"]
+    assert [name for name, _ in found.compared] == names
+    assert found.mixing_error == (0.3 if mixing == 0.5 else 0.0)
+    assert Mixing(mixing, found.mixing_error).told is (mixing == 1.0)
+    assert fit(few, real.predict(few), form=Form(0.5)).mixing_error == 0.0  # it was asked for
+
+
+def test_few_exact_answers_add_up() -> None:
+    real, counts = truth("additive", 30), questions(30, 40)
+    assert fit(counts, real.predict(counts)).form == Form(0.0)
+    assert fit([[1.0]], [2.0]).form.mixing == 0.0
+    # Fewer answers than types are met exactly by any form.
+    found = fit(counts[25:36], truth("mixed", 30).predict(counts[25:36]))
+    assert found.form == Form(0.5)
+
+
+@pytest.mark.parametrize("answers", [56, 200])
+def test_forms_of_large_problems_are_compared_on_one_scale(
+    answers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A weighted form is large before an additive one is."""
+    real, counts = truth("tanh", 40), questions(40, answers)
+    outputs = real.predict(counts) + 0.05 * np.random.default_rng(3).normal(size=answers)
+    wanted = fit(counts, outputs).form
+    assert wanted == Form(0.0, saturation=True)
+    monkeypatch.setattr(family, "MOST_DENSE", 60)
+    found = fit(counts, outputs)
+    assert found.form == wanted
+    additive = fit(counts, outputs, form="additive").posterior
+    assert additive is not None
+    assert np.isfinite(additive.log_evidence)  # but those of the others are not
+    left_out = -0.5 * answers * np.log((additive.left_out**2).mean())
+    assert fitting._evidence(additive) == pytest.approx(left_out)
 
 
 @pytest.mark.slow

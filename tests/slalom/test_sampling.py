@@ -33,6 +33,9 @@ def test_sizes() -> None:
     assert min(sizes["log"]) == 2
     assert max(sizes["log"]) > 90
     assert np.histogram(np.log(sizes["log"]), bins=4)[0].min() > 70
+    short = [len(q) for q in draw("log", 100, 400, rng, largest=0.25)]
+    assert (min(short), max(short)) == (2, 25)
+    assert np.histogram(np.log(short), bins=3)[0].min() > 90
 
 
 @pytest.mark.parametrize("sampler", ["short", "subsets", "mix"])

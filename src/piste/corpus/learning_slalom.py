@@ -30,7 +30,6 @@ from piste.vocabulary.corpus_prior import (
     DocumentRecord,
     Key,
     TargetPrior,
-    questions_of,
     turned_prior,
     turned_target,
 )
@@ -61,7 +60,7 @@ class _PriorState:
 class LearningSlalom(SlalomMethod):
     """SLALOM with what a corpus told so far.
 
-    With a ``prior`` for what is explained, a document is asked a share of the usual questions, and
+    With a ``prior`` for what is explained, a document is asked fewer and shorter questions, and
     words alone only if they are new. Their answers are their values; the fit is to longer
     questions, and begins at what words usually do. ``records``, if it is given, gets what every
     input told.
@@ -88,8 +87,9 @@ class LearningSlalom(SlalomMethod):
         if task.subject.can_be_empty:
             fixed.append([])
         longer = usual - held_out_share(usual, usual, n) - len(fixed) - len(first)
-        count = questions_of(known.share, max(longer, 1))
-        drawn = sampling.draw("log", n, count, task.rng, seen, types)
+        asking = known.asking
+        count = asking.count(max(longer, 1))
+        drawn = sampling.draw("log", n, count, task.rng, seen, types, asking.largest)
         new: list[Sequence1D] = [[int(unit)] for unit in first[places < 0]]
         task.state = _PriorState(known, first, keys, places, len(fixed) + len(drawn))
         return [*held_out, *fixed, *drawn, *new]
@@ -146,7 +146,8 @@ class LearningSlalom(SlalomMethod):
             "fit_mse": last.loss,
             "prior": {
                 "documents": known.documents,
-                "share": known.share,
+                "share": known.asking.share,
+                "largest": known.asking.largest,
                 "new_words": int((state.places < 0).sum()),
             },
         }

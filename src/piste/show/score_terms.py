@@ -131,6 +131,11 @@ def standing(e: Explanation) -> str:
     measured = f"mixing {mixing.value:.2f}"
     if mixing.error > 0.005:
         measured += f" ± {mixing.error:.2f}"
+    if mixing.error > 0.25:
+        return (
+            f"Too little was asked to tell whether {many.lower()} add up or compete for weight "
+            f"({measured}): weights are not determined."
+        )
     if not mixing.told:
         how = "add up here" if mixing.value < 0.02 else "may just add up here"
         return f"{many} {how} ({measured}): weights are not determined."

@@ -29,6 +29,18 @@ MOST_DENSE = 900
 """Parameters up to which the Jacobian is a table and linear algebra is by factors."""
 
 
+def is_large(types: int, outputs: int) -> bool:
+    """Whether some form of so many types is no table: weighted ones have twice the parameters.
+
+    Fits of all its forms are then compared by what is left out, and given more steps for that.
+
+    >>> is_large(440, 1), is_large(450, 1), is_large(180, 4)
+    (False, True, True)
+    """
+    shared = 16  # parameters that all types share, at most
+    return types * (1 + outputs) + shared > MOST_DENSE
+
+
 @dataclass(frozen=True)
 class Form:
     """Which member of the family: ``mixing`` fixed or None if it is fitted, and what else."""

@@ -15,9 +15,9 @@ from threadpoolctl import ThreadpoolController
 
 from piste.errors import PisteError
 from piste.slalom.classes import fit_classes
-from piste.slalom.family import Form, Questions
+from piste.slalom.family import Form, Questions, is_large
 from piste.slalom.sgd import solve_sgd
-from piste.slalom.solver import Posterior, solve
+from piste.slalom.solver import MIXING_SPREAD, USUAL_MIXING, Posterior, solve
 from piste.slalom.surrogate import Noise, Slalom
 from piste.types import Flags, Floats
 
@@ -28,10 +28,9 @@ FORMS: dict[str, Form] = {
     "softmax": Form(1.0, saturation=True),
     "mixed": Form(None, saturation=True),
 }
-"""Forms by name. "auto" chooses among all but "paper", each with and without saturation."""
+"""Forms by name. "auto" chooses among all but "paper", each with and without saturation; of few
+answers among those with saturation, and half-way between them."""
 
-_HALF = 0.5
-"""The mixing between the ends that a search may begin at: from one end it may miss the best."""
 _OUT = 0.25
 """Of log marginal likelihood a question: what is so far behind is not followed any further."""
 _NEAR = 0.12
@@ -42,6 +41,10 @@ tanh is two fifths of the way short of a straight line there."""
 _MARGIN = 3.0
 """By how much the log marginal likelihood must be higher to prefer a form that has more."""
 _FEW_ANSWERS = 12
+"""Below, answers show neither bounds nor a form."""
+_PER_TYPE, _ENOUGH_ANSWERS = 1.5, 300
+"""Answers for every type of unit, and in all, below which no mixing is learned: its prior's mean is
+taken."""
 _MOST_DIRECTIONS = 4
 """Principal directions of several outputs that shared weights are found from."""
 # Numbers in the largest matrix; below, waking threads (and fighting torch's over the cores) takes
@@ -90,9 +93,10 @@ class Fit:
 
     @property
     def mixing_error(self) -> float:
-        """Standard error of γ: 0 where the form fixes it."""
+        """Standard error of γ: 0 where the form fixes it, its prior's if too little was asked."""
         if self.posterior is None or self.posterior.layout.mixing is None:
-            return 0.0
+            assumed = self.compared and self.form.mixing == USUAL_MIXING
+            return MIXING_SPREAD if assumed else 0.0
         return float(np.linalg.norm(self.posterior.factor[self.posterior.layout.mixing]))
 
 
@@ -113,10 +117,12 @@ def fit(
     nothing saturates). ``form`` "paper" is SLALOM as published; "auto" compares additive, mixed
     and softmax forms, with and without saturation, by their marginal likelihood: a form is
     preferred to a simpler one, and one without saturation to one with it, only if its logarithm
-    is higher by 3. ``start`` is an earlier
-    fit to begin at, whose form is kept. ``together`` (questions × pairs) is 1 where both units of
-    a pair are there: each pair then has evidence of its own. ``solver="sgd"`` is the paper's
-    algorithm 1 (options: epochs, learning_rate, batch, seed).
+    is higher by 3. From fewer than 300 answers, and than one and a half for every type, no mixing
+    is learned: they are fitted half-way (γ = ½), or with γ = 0 or 1 if that is likelier by 3 and
+    closer to answers that are left out, or likelier by a quarter for every answer. ``start`` is an
+    earlier fit to begin at, whose form is kept. ``together`` (questions × pairs) is 1 where both
+    units of a pair are there: each pair then has evidence of its own. ``solver="sgd"`` is the
+    paper's algorithm 1 (options: epochs, learning_rate, batch, seed).
 
     >>> rng = np.random.default_rng(0)
     >>> truth = Slalom(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.5, 0.0]))
@@ -227,20 +233,27 @@ def _best_of(asked: Questions, outputs: Floats, form: Form) -> Posterior:
     if form.mixing is not None:
         return solve(asked, outputs, form)
     fixed = _additive(asked, outputs, form.saturation)[-1:]
-    for mixing in (_HALF, 1.0):
+    for mixing in (USUAL_MIXING, 1.0):
         fixed.append(solve(asked, outputs, replace(form, mixing=mixing), roughly=True))
     return solve(asked, outputs, form, start=max(fixed, key=_evidence))
 
 
-def _choose(
-    asked: Questions, outputs: Floats, flat: bool
-) -> tuple[Posterior, tuple[tuple[str, float], ...]]:
+_Choice = tuple[Posterior, tuple[tuple[str, float], ...]]
+"""A fit, and the forms that were tried, with their log marginal likelihoods."""
+
+
+def _choose(asked: Questions, outputs: Floats, flat: bool) -> _Choice:
     """The likeliest form, the simplest of equals."""
     saturating = flat and asked.count >= _FEW_ANSWERS
+    exact = _EXACT * max(float(outputs.var(axis=0).mean()), 1e-300)
+    few = asked.types > 1 and asked.count < min(_PER_TYPE * asked.types, _ENOUGH_ANSWERS)
+    if few and not _is_sum(asked, outputs, exact):
+        return _choose_by_few(asked, outputs, saturating)
     found = _additive(asked, outputs, saturating)
     best = max(found, key=_evidence)
-    half = solve(asked, outputs, Form(_HALF, saturating), start=found[-1], roughly=True)
-    if _evidence(half) > _evidence(best) - _OUT * asked.count:
+    half = solve(asked, outputs, Form(USUAL_MIXING, saturating), start=found[-1], roughly=True)
+    large = is_large(asked.types, outputs.shape[1])  # then a rough fit is too rough to be given up
+    if large or _evidence(half) > _evidence(best) - _OUT * asked.count:
         starts = [best, half]
         if half is max(starts, key=_evidence):
             found.append(solve(asked, outputs, Form(1.0, saturating), roughly=True))
@@ -250,9 +263,38 @@ def _choose(
     straight = replace(best.layout.form, saturation=False)
     if all(one.layout.form != straight for one in found) and not _bends(best, outputs):
         found.append(solve(asked, outputs, straight, start=best, roughly=True))
-    chosen = _preferred(found, _EXACT * max(float(outputs.var(axis=0).mean()), 1e-300))
-    tried = tuple((one.layout.form.name, _evidence(one)) for one in found)
-    return solve(asked, outputs, chosen.layout.form, start=chosen), tried
+    chosen = _preferred(found, exact)
+    return solve(asked, outputs, chosen.layout.form, start=chosen), _tried(found)
+
+
+def _is_sum(asked: Questions, outputs: Floats, exact: float) -> bool:
+    """Whether a sum meets the answers exactly, and they are more than it has parts."""
+    if asked.count <= asked.types:
+        return False
+    straight = solve(asked, outputs, Form(0.0), roughly=True)
+    return _left_out_error(straight) < exact
+
+
+def _choose_by_few(asked: Questions, outputs: Floats, saturating: bool) -> _Choice:
+    """Half-way between additive and softmax, unless everything speaks for one of them.
+
+    So few answers can be fitted by any form, and what is said of long questions then differs most:
+    in an additive form all errors add up, half-way they grow with the root of the size.
+    """
+    forms = [Form(mixing, saturating) for mixing in (USUAL_MIXING, 0.0, 1.0)]
+    half, *ends = found = [solve(asked, outputs, form, roughly=True) for form in forms]
+    chosen = half
+    for end in ends if asked.count >= _FEW_ANSWERS else ():
+        ahead = _evidence(end) - _evidence(half)
+        closer = _left_out_error(end) < _left_out_error(half)
+        clear = ahead > (_MARGIN if closer else _OUT * asked.count)
+        if clear and _evidence(end) > _evidence(chosen):
+            chosen = end
+    return solve(asked, outputs, chosen.layout.form, start=chosen), _tried(found)
+
+
+def _tried(found: list[Posterior]) -> tuple[tuple[str, float], ...]:
+    return tuple((one.layout.form.name, _evidence(one)) for one in found)
 
 
 def _preferred(found: list[Posterior], exact: float) -> Posterior:
@@ -265,7 +307,7 @@ def _preferred(found: list[Posterior], exact: float) -> Posterior:
     def simplest_first(one: Posterior) -> tuple[int, bool]:
         return one.layout.form.complexity, not one.layout.form.saturation
 
-    right = [one for one in found if float((one.left_out**2).mean()) < exact]
+    right = [one for one in found if _left_out_error(one) < exact]
     if right:
         return min(right, key=lambda one: (one.layout.form.complexity, one.layout.form.saturation))
     chosen, *others = sorted(found, key=simplest_first)
@@ -301,10 +343,17 @@ def _bends(posterior: Posterior, outputs: Floats) -> bool:
 
 
 def _evidence(posterior: Posterior) -> float:
-    """Log marginal likelihood; of large problems the likelihood of what is left out."""
-    if np.isfinite(posterior.log_evidence):
+    """Log marginal likelihood; the likelihood of what is left out, where a form would be so large
+    that it has no other: all forms of a text are compared on one scale.
+    """
+    if not is_large(posterior.layout.types, posterior.layout.outputs):
         return posterior.log_evidence
-    return -0.5 * posterior.left_out.size * float(np.log((posterior.left_out**2).mean()))
+    return -0.5 * posterior.left_out.size * float(np.log(_left_out_error(posterior)))
+
+
+def _left_out_error(posterior: Posterior) -> float:
+    """Mean squared error of answers that are left out."""
+    return float((posterior.left_out**2).mean())
 
 
 # -- the ends ----------------------------------------------------------------------------------

@@ -29,12 +29,14 @@ def draw(
     rng: np.random.Generator,
     seen: SeenKeys | None = None,
     types: Indices | None = None,
+    largest: float = 1.0,
 ) -> list[Indices]:
     """``count`` new questions about n units (fewer if there are no more), none in ``seen``.
 
     ``log``: sizes from 2 to n − 1, small ones as often as large ones on a log scale; ``short``: a
     few units each; ``deletion``: all but 1 to 5; ``subsets``: every size between, equally often;
-    ``mix``: half log, half subsets. ``seen`` learns what was drawn.
+    ``mix``: half log, half subsets. ``seen`` learns what was drawn. ``largest`` is the part of the
+    n units that a question of ``log`` may have.
     With ``types`` two questions are the same if the same kinds of units stand in the same order.
 
     >>> sorted(q.tolist() for q in draw("deletion", 3, 9, np.random.default_rng(0)))
@@ -48,7 +50,7 @@ def draw(
     if n <= 14 and 2**n - 2 <= 4 * count:
         return _from_all(sampler, types, count, rng, seen)
     found: list[Indices] = []
-    stream = _STREAMS[sampler](n, rng)
+    stream = _logarithmic(n, rng, largest) if sampler == "log" else _STREAMS[sampler](n, rng)
     # Long runs of repeats mean that this sampler has nothing new left to say.
     for question in islice(stream, 20 * count + 1000):
         if len(found) >= count:
@@ -147,10 +149,10 @@ def _subsets(n: int, rng: np.random.Generator) -> Iterator[Indices]:
             yield np.nonzero(~kept)[0]
 
 
-def _logarithmic(n: int, rng: np.random.Generator) -> Iterator[Indices]:
-    """Subsets whose sizes are spread evenly over log 2 … log (n − 1)."""
+def _logarithmic(n: int, rng: np.random.Generator, largest: float = 1.0) -> Iterator[Indices]:
+    """Subsets whose sizes are spread evenly over log 2 … log (n − 1), or up to a part of n."""
     turn = float(rng.random())
-    low, high = log(1.5), log(max(n - 0.5, 1.6))
+    low, high = log(1.5), log(max(min(int(largest * n), n - 1) + 0.5, 1.6))
     for order in _orders(n, rng):
         turn = (turn + 0.6180339887498949) % 1.0
         size = min(max(round(exp(low + turn * (high - low))), 1), max(n - 1, 1))

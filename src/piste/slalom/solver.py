@@ -23,12 +23,14 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from piste.slalom.family import Form, Layout, Point, Questions
+from piste.slalom.family import Form, Layout, Point, Questions, is_large
 from piste.slalom.large import ByProducts
 from piste.slalom.surrogate import Noise, emphasis, log_sizes
 from piste.types import Floats
 
-_ITERATIONS = 60
+USUAL_MIXING, MIXING_SPREAD = 0.5, 0.3
+"""Mean and standard deviation of the prior on γ."""
+_ITERATIONS = 30
 _SETTLED = 1e-3  # of the objective in a step
 _ROUGH_ITERATIONS, _ROUGHLY = 8, 4e-3
 _SCALES_SETTLED = 0.04  # of the logarithm of a prior's scale, or of β
@@ -133,7 +135,8 @@ def solve(
     """
     search = _Search(asked, outputs, form, prior, noise)
     if roughly:
-        return search.run(start, _ROUGH_ITERATIONS, _ROUGHLY)
+        more = 2 if is_large(asked.types, outputs.shape[1]) else 1
+        return search.run(start, more * _ROUGH_ITERATIONS, _ROUGHLY)
     return search.run(start, _ITERATIONS, _SETTLED)
 
 
@@ -178,7 +181,7 @@ class _Search:
         mean, deviation = np.zeros(layout.size), np.ones(layout.size)
         mean[layout.base], deviation[layout.base] = self.outputs.mean(axis=0), 2 * spread
         if layout.mixing is not None:
-            mean[layout.mixing], deviation[layout.mixing] = 0.5, 0.3
+            mean[layout.mixing], deviation[layout.mixing] = USUAL_MIXING, MIXING_SPREAD
         if layout.background is not None:
             deviation[layout.background] = 2.0
             own = slice(layout.background + 1, layout.background + 1 + layout.outputs)

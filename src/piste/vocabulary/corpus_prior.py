@@ -1,16 +1,18 @@
 """What the documents of a corpus told so far: records of them, and the prior for the next ones.
 
-A document is asked in full, or with a prior, and then with a share of the questions. The share is
-the smallest with which documents that were asked in full are predicted as well as from all their
-answers, up to a hundredth of R² (in the median, by questions that were held out): each of them is
-fitted again as if the prior had been learned without it.
+A document is asked in full, or with a prior, and then with a share of the questions, which may all
+be about a part of the text only: a short question costs little, and where much is known before it
+says nearly as much as a long one. What is asked is the cheapest with which documents that were
+asked in full are predicted about as well as from all their answers (by questions that were held
+out): each of them is fitted again as if the prior had been learned without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -24,14 +26,50 @@ from piste.types import Counts, Floats, Ints
 Key = bytes | str
 """What a word alone is to the model."""
 
-SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
-"""Of the usual questions: those that are tried."""
 LEAST_QUESTIONS = 8
 LEAST_DOCUMENTS = 16
 """Of one target, before anything is learned about it."""
 _JUDGES = 24
-"""Documents that were asked in full, by which the share is found."""
-_LOSS = 0.01
+"""Documents that were asked in full, by which it is found what others are asked."""
+_LOSS, _LOSS_OF_REST = 0.01, 0.1
+"""What most of them may lose: of R², or, if that is more, of the variance that is not explained."""
+_MOST = 0.6
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Which longer questions a document with a prior is asked.
+
+    >>> some = Asking(share=1 / 16, largest=0.5)
+    >>> some.count(400), some.count(40), some.count(6)
+    (25, 8, 6)
+    """
+
+    share: float
+    """Of their usual number."""
+    largest: float
+    """Of the text: only the whole text itself is longer."""
+
+    def count(self, usual: int) -> int:
+        """How many of the usual number, but not too few."""
+        return min(max(round(self.share * usual), LEAST_QUESTIONS), usual)
+
+    @property
+    def cost(self) -> float:
+        """In words of a text of 100: sizes are even on a log scale from 2 on."""
+        return 100 * self.share * self.largest / np.log(100 * self.largest / 2)
+
+
+ASKINGS = sorted(
+    (
+        Asking(share, largest)
+        for share in (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
+        for largest in (1 / 4, 1 / 2, 1.0)
+        if share * largest < 1.0
+    ),
+    key=lambda one: one.cost,
+)
+"""Those that are tried, the cheapest first."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +111,10 @@ def turned_target(target: Target) -> tuple[str, float]:
 
 @dataclass(frozen=True)
 class TargetPrior:
-    """A prior for one explained number, and how many of the usual questions it needs."""
+    """A prior for one explained number, and which questions it needs."""
 
     prior: LearnedPrior
-    share: float
+    asking: Asking
     documents: int
 
 
@@ -104,7 +142,7 @@ class CorpusPrior:
             "documents": self.documents,
             "words": len(self.keys),
             "targets": {
-                name: {"form": one.prior.form.name, "share": one.share}
+                name: {"form": one.prior.form.name} | asdict(one.asking)
                 for name, one in self.targets.items()
             },
         }
@@ -130,43 +168,47 @@ class CorpusPrior:
         return CorpusPrior(tuple(words), logits, targets, len(records))
 
 
-_Document = tuple[DocumentRecord, Ints, Told]
+_Document = tuple[DocumentRecord, Ints, Told | None]
+"""A document, the places of its words, and what the prior has learned from it, if anything."""
 
 
 def _for_target(records: Sequence[DocumentRecord], words: Mapping[Key, int]) -> TargetPrior | None:
     """None where documents need all their questions."""
-    documents: list[_Document] = []
     form = usual_form(record.told.form for record in records)
+    learned, judges = [], list[_Document]()
     for record in records:
-        if record.told.form.mixing == form.mixing:
-            places = np.array([words[key] for key in record.keys], dtype=np.int64)
-            documents.append((record, places, record.told))
-    prior = learn(form, [(at, one.alone, said) for one, at, said in documents], len(words))
-    judges = [one for one in documents if one[0].asked is not None][:_JUDGES]
-    share = _share(prior, judges)
-    return None if share is None else TargetPrior(prior, share, len(records))
+        places = np.array([words[key] for key in record.keys], dtype=np.int64)
+        same = record.told if record.told.form.mixing == form.mixing else None
+        if same is not None:
+            learned.append((places, record.alone, same))
+        if record.asked is not None and np.isfinite(record.asked.r2):
+            judges.append((record, places, same))
+    prior = learn(form, learned, len(words))
+    asking = _cheapest(prior, judges[:_JUDGES])
+    return None if asking is None else TargetPrior(prior, asking, len(records))
 
 
-def _share(prior: LearnedPrior, judges: Sequence[_Document]) -> float | None:
-    """The smallest share of the questions that loses next to nothing; None if there is none."""
-    for share in SHARES:
-        losses = [_loss(prior, *judge, share) for judge in judges]
-        known = [loss for loss in losses if np.isfinite(loss)]
-        if not known:
-            return None
-        if float(np.median(known)) <= _LOSS:
-            return share
+def _cheapest(prior: LearnedPrior, judges: Sequence[_Document]) -> Asking | None:
+    """The cheapest questions that lose next to nothing in most of the documents, if there are."""
+    for asking in ASKINGS if judges else ():
+        may_lose = int((1.0 - _MOST) * len(judges))
+        losing = (judge for judge in judges if _loses(prior, *judge, asking))
+        if len(list(islice(losing, may_lose + 1))) <= may_lose:
+            return asking
     return None
 
 
-def _loss(
-    prior: LearnedPrior, record: DocumentRecord, places: Ints, own: Told, share: float
-) -> float:
-    """What R² on held-out questions loses with a share of the others and the prior."""
+def _loses(
+    prior: LearnedPrior, record: DocumentRecord, places: Ints, own: Told | None, asking: Asking
+) -> bool:
+    """Whether R² on held-out questions falls more than it may, with fewer and the prior."""
     asked = record.asked
     assert asked is not None
-    count = questions_of(share, len(asked.numbers) - asked.held)
-    rows = slice(asked.held, asked.held + count)
+    sizes = np.asarray(asked.counts.sum(axis=1)).ravel()
+    longest = sizes.max()
+    may = (sizes <= max(asking.largest * longest, 2)) | (sizes == longest)
+    rows = asked.held + np.nonzero(may[asked.held :])[0]
+    rows = rows[: asking.count(len(asked.numbers) - asked.held)]
     found = fit_with_prior(
         asked.counts[rows],
         asked.numbers[rows],
@@ -175,16 +217,8 @@ def _loss(
         prior.noise,
     )
     expected = found.slalom.predict(asked.counts[: asked.held])
-    return asked.r2 - r_squared(expected, asked.numbers[: asked.held])
-
-
-def questions_of(share: float, usual: int) -> int:
-    """A share of the usual number of questions, but not too few.
-
-    >>> questions_of(1 / 16, 400), questions_of(1 / 64, 400), questions_of(0.5, 6)
-    (25, 8, 6)
-    """
-    return min(max(round(share * usual), LEAST_QUESTIONS), usual)
+    lost = asked.r2 - r_squared(expected, asked.numbers[: asked.held])
+    return not lost <= max(_LOSS, _LOSS_OF_REST * (1.0 - asked.r2))  # nor if it is not a number
 
 
 def turned_prior(
