@@ -7,7 +7,8 @@
 published package (its default of 500 calls). `vocabulary`: the same reviews from vocabularies of
 100 and of `--documents` others, with and without refining. All three with the median R² on removals
 nobody was fitted to. `curve`: what a document costs in one run over `--documents` reviews as the
-run goes on and later ones learn from earlier ones, with the median of each document's own R².
+run goes on and later ones learn from earlier ones, with the median of each document's own R², and
+where the time of the last ones goes.
 `memory`: peak of runs of their own over 1,000, 10,000 and 50,000 short rows. `kills`: a run in a
 process of its own, killed at random moments and resumed until it is done, compared row by row with
 one that was not. `ray`: `--documents` reviews by one worker and two, and by as many processes
@@ -36,6 +37,7 @@ from typing import Any
 import numpy as np
 
 import piste
+from benchmarks.parts import parts
 from piste import corpus
 from piste.evaluation import Example, Fidelity, judge, read_data
 
@@ -125,9 +127,17 @@ def vocabulary(examples: list[Example], model: str, base: Path, explained: int) 
 def curve(examples: list[Example], model: str, base: Path, picture: Path | None) -> None:
     """Cost and fidelity per document as the corpus grows, stage by stage."""
     path, out = write(base / "curve.jsonl", examples), base / "curve"
-    piste.explain(piste.load(model), examples[0].text, long="truncate")  # warm up
+    classifier = piste.load(model)
+    piste.explain(classifier, examples[0].text, long="truncate")  # warm up
     ticks: list[tuple[int, float]] = []
-    corpus.run(path, model, out, progress=lambda n, _: ticks.append((n, time.process_time())))
+    spent_at: dict[int, dict[str, float]] = {}
+    with parts(classifier) as found:
+
+        def tick(done: int, _: Any) -> None:
+            ticks.append((done, time.process_time()))
+            spent_at[done] = dict(found.seconds)
+
+        corpus.run(path, model, out, progress=tick)
     manifest, table = corpus.read_manifest(out), corpus.frame(out, "documents")
     edges = sorted({0, len(examples), *map(int, manifest.get("priors", {}))})
     print("\n| documents | ms per document | questions each | R² | share |\n|---|---|---|---|---|")
@@ -135,10 +145,12 @@ def curve(examples: list[Example], model: str, base: Path, picture: Path | None)
         own = table[(table.document >= start) & (table.document < end)]
         spent = _at(ticks, end) - _at(ticks, start)
         known = manifest.get("priors", {}).get(str(start), {"targets": {}})["targets"]
-        share = ", ".join(f"{one['share']:.3f}" for one in known.values()) or "in full"
+        share = ", ".join(
+            f"{one['share']:.3f} up to {one['largest']:.2f} of the text" for one in known.values()
+        )
         print(
             f"| {start + 1:,} to {end:,} | {1000 * spent / (end - start):.0f} "
-            f"| {own.calls.mean():.0f} | {own.r2.median():.3f} | {share} |",
+            f"| {own.calls.mean():.0f} | {own.r2.median():.3f} | {share or 'in full'} |",
             flush=True,
         )
     whole = _at(ticks, len(examples)) - _at(ticks, 0)
@@ -147,6 +159,10 @@ def curve(examples: list[Example], model: str, base: Path, picture: Path | None)
         f"| {table.r2.median():.3f} | |",
         flush=True,
     )
+    start, end = edges[-2:]
+    print(f"\n| ms per document, {start + 1:,} to {end:,} | |\n|---|---|")
+    for name, spent in found.milliseconds(spent_at[start], end - start).items():
+        print(f"| {name} | {spent:.1f} |", flush=True)
     if picture is not None:
         _draw(ticks, picture)
 

@@ -18,8 +18,7 @@ import itertools
 import math
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,9 +32,9 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import piste
 from benchmarks.frontier.curves import seconds
+from benchmarks.parts import parts
 from benchmarks.texts import reviews
 from piste.classifiers.text.classifier import TextClassifier
-from piste.methods.slalom import SlalomMethod
 from piste.types import Floats
 from studies.cases import VOCABULARY, drawn, made_up_text, word_tokenizer
 from studies.timing import peak_memory, recorded
@@ -135,36 +134,11 @@ def power_law(sizes: Sequence[float], costs: Sequence[float]) -> PowerLaw:
     return law
 
 
-@contextmanager
-def fitting_clock() -> Iterator[list[float]]:
-    """Seconds of the processor spent in planning and solving while the block runs."""
-    spent = [0.0]
-
-    def timed(function: Any) -> Any:
-        def wrapped(*args: Any, **options: Any) -> Any:
-            begun = time.thread_time()
-            try:
-                return function(*args, **options)
-            finally:
-                spent[0] += time.thread_time() - begun
-
-        return wrapped
-
-    before = {name: getattr(SlalomMethod, name) for name in ("plan", "solve")}
-    try:
-        for name, function in before.items():
-            setattr(SlalomMethod, name, timed(function))
-        yield spent
-    finally:
-        for name, function in before.items():
-            setattr(SlalomMethod, name, function)
-
-
 def measured(size: int, classifier: TextClassifier, texts: list[str]) -> Line:
     """Explain once and count, after a warm-up."""
     few = " ".join(texts[0].split()[:8])
     piste.explain(classifier, few)
-    with recorded() as asked, fitting_clock() as fitting, peak_memory() as peak:
+    with recorded() as asked, parts(classifier) as spent, peak_memory() as peak:
         begun, processor = time.perf_counter(), time.process_time()
         found = piste.explain(classifier, texts, long="truncate")
         row = {
@@ -179,7 +153,7 @@ def measured(size: int, classifier: TextClassifier, texts: list[str]) -> Line:
     return Line(
         size,
         seconds(row),
-        fitting[0],
+        spent.solving,
         len(asked),
         sum(question.length for question in asked),
         everything - looked_up,

@@ -7,7 +7,7 @@ For every text the questions of the default are planned, given to the model in b
 by length and in batches of the size that turns out to be the fastest, asked by the engine alone,
 and then explained; all in the same run, in turn. The table has medians over the texts. ``padding``
 is what is added to the tokens in those batches: as much as packing several questions into a row
-could save.
+could save. A second table says where the time of an explanation goes, in ms of the processor.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 import piste
 from benchmarks.panel.command import one_group
+from benchmarks.parts import NAMES, parts
 from piste.engine import Engine
 from piste.methods import SlalomMethod, Task
 from piste.subject import Sequence1D, Subject
@@ -68,8 +69,9 @@ def asked_alone(subject: Subject, plan: list[Sequence1D]) -> float:
 
 
 def main() -> None:
-    """Print one row per model."""
+    """Print one row per model, and where the time of its explanations goes."""
     _, cases = one_group(__doc__ or "", 5)
+    where = []
     print(
         "| model | units | bare passes, s | padding | questions, s | explanation, s | "
         "explanation ÷ questions | explanation ÷ bare |"
@@ -78,19 +80,28 @@ def main() -> None:
     for model, classifier, some in cases:
         rows = []
         piste.explain(classifier, some[0], long="truncate")  # batches are sized, memory is there
+        spent = dict.fromkeys(NAMES, 0.0)
         for given in some:
             subject = classifier.subject(given, long="truncate")
             plan = planned(subject)
             passes, padding = bare(subject, plan)
             alone = asked_alone(subject, plan)
-            seconds = piste.explain(classifier, given, long="truncate").seconds
+            with parts(classifier) as found:
+                seconds = piste.explain(classifier, given, long="truncate").seconds
+            for name, own in found.milliseconds({}, len(some)).items():
+                spent[name] += own
             times = (passes, padding, alone, seconds, seconds / alone, seconds / passes)
             rows.append((len(subject), *times))
+        where.append((model.name, spent))
         units, passes, padding, *rest = np.median(rows, axis=0)
         cells = " | ".join(f"{number:.2f}" for number in rest)
         print(
             f"| {model.name} | {units:.0f} | {passes:.2f} | {padding:.0%} | {cells} |", flush=True
         )
+    named = [name for name in NAMES if any(spent[name] for _, spent in where)]
+    print(f"\n| model | {' | '.join(named)} |\n|---|{'---|' * len(named)}")
+    for model_name, spent in where:
+        print(f"| {model_name} | {' | '.join(f'{spent[name]:.0f}' for name in named)} |")
 
 
 if __name__ == "__main__":
