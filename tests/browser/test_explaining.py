@@ -225,3 +225,18 @@ def test_levels_and_marked_text_are_units(opened, address):
     page.click(".piste-settings > summary")
     page.select_option("select[name=units]", "paragraphs,sentences,words")
     expect(page.locator(".piste-marked .piste-unit >> nth=2")).to_be_visible()
+
+
+def test_what_is_typed_before_the_script_runs_is_explained(opened, address):
+    """A page that has just come in may be typed into: nothing is lost, and no form is sent."""
+    page, held = opened(address), []
+    page.route("**/assets/piste.js", lambda route: held.append(route))
+    with page.expect_request("**/assets/piste.js"):
+        page.goto(address, wait_until="commit")
+    page.fill("#piste-text", TEXT)
+    expect(page.locator(".piste-go")).to_be_disabled()
+    [script] = held
+    script.continue_()
+    page.click(".piste-go")
+    page.wait_for_selector(".piste-result .piste-checks tbody tr")
+    assert page.input_value("#piste-text") == TEXT

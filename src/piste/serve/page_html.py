@@ -110,7 +110,7 @@ together</label>
 <label class="piste-budget">Budget <input type="range" name="samples" min="0" max="7" value="0">
 <output></output></label>
 </div></details>
-<div class="piste-row3"><button type="submit" class="piste-go">Explain</button>
+<div class="piste-row3"><button type="submit" class="piste-go" disabled>Explain</button>
 <span class="piste-faint piste-keys">or press Ctrl + Enter</span>
 <details class="piste-plain piste-history" hidden><summary>History</summary></details></div>
 </form>

@@ -340,5 +340,8 @@
     if (!piste.browses() && !piste.returns(event)) open(location.hash);
   });
   piste.tabs(about);
+  const typed = form.text.value; // while this script was on its way
   open(location.hash);
+  form.text.value ||= typed;
+  form.querySelector(".piste-go").disabled = false;
 }
