@@ -181,11 +181,14 @@ def test_same_seed_same_result_and_other_seed_other_questions(bert: Any) -> None
 
 def test_a_list_gives_what_single_texts_give(bert: Any) -> None:
     texts = [TEXT, "The film is good.", TEXT]
-    together = piste.explain(bert, texts, samples=60)
-    for text, one in zip(texts, together, strict=True):
-        alone = piste.explain(bert, text, samples=60)
-        np.testing.assert_allclose(one.scores["value"], alone.scores["value"], atol=1e-3)
-        assert one.calls == alone.calls
+    for method in ("occlusion", "slalom"):
+        together = piste.explain(bert, texts, method=method, samples=60)
+        for text, one in zip(texts, together, strict=True):
+            alone = piste.explain(bert, text, method=method, samples=60)
+            # Other batches round otherwise, and so a fit may end some steps earlier.
+            close = 0.1 * alone.errors[alone.ranking] if method == "slalom" else 1e-5
+            assert (np.abs(one.score() - alone.score()) <= close).all()
+            assert one.calls == alone.calls
 
 
 def test_a_small_vocabulary_may_leave_no_id_to_pad_with(byte_pairs: Any) -> None:

@@ -31,7 +31,7 @@ def write_records(records: Sequence[DocumentRecord]) -> bytes:
                 "form": [form.mixing, form.saturation, form.background],
                 "noise": [noise.by_size, None if np.isinf(noise.leak) else noise.leak],
                 "texts": isinstance(record.keys[0], str),
-                "asked": record.asked and [record.asked.held, record.asked.r2],
+                "asked": record.asked is not None,
             }
         )
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
@@ -56,6 +56,7 @@ def _arrays(record: DocumentRecord) -> Iterator[tuple[str, Any]]:
         yield "starts", counts.indptr.astype(np.int32)
         yield "copies", counts.data.astype(np.int32)
         yield "numbers", record.asked.numbers
+        yield "expected", record.asked.expected
 
 
 def read_records(content: bytes) -> Iterator[DocumentRecord]:
@@ -79,8 +80,9 @@ def _record(array: Mapping[str, Any], about: dict[str, Any]) -> DocumentRecord:
         Form(*about["form"]), array["estimates"], array["variances"], array["shared"], noise
     )
     asked = None
-    if about["asked"] is not None:
+    if about["asked"]:
         entries = (array["copies"].astype(np.float64), array["columns"], array["starts"])
         shape = (len(entries[2]) - 1, len(keys))
-        asked = Asked(sparse.csr_array(entries, shape=shape), array["numbers"], *about["asked"])
+        counts = sparse.csr_array(entries, shape=shape)
+        asked = Asked(counts, array["numbers"], array["expected"])
     return DocumentRecord(keys, array["logits"], array["alone"], about["target"], told, asked)

@@ -25,6 +25,7 @@ from piste.subject import Sequence1D
 from piste.surrogates import SlalomSurrogate
 from piste.types import Counts, Floats, Ints
 from piste.vocabulary.corpus_prior import (
+    IN_COMMON,
     Asked,
     CorpusPrior,
     DocumentRecord,
@@ -36,8 +37,6 @@ from piste.vocabulary.corpus_prior import (
 
 _FEW_UNITS = 12
 """A shorter text has few subsets: it is asked in full."""
-_HELD_OUT = 20
-"""Questions that measure the fidelity of a document with a prior."""
 _LEAST_TOLD = 8
 """Questions of a document from which something is learned."""
 
@@ -52,7 +51,7 @@ class _PriorState:
     keys: tuple[Key, ...]
     places: Ints
     """Of every type, its place among the words of the corpus, −1 for new ones."""
-    context: int
+    fitted: int
     """Questions that are fitted; those about new words alone come after them."""
 
 
@@ -81,8 +80,8 @@ class LearningSlalom(SlalomMethod):
         places = self.prior.places(keys)
         seen: sampling.SeenKeys = {sampling.key_of(types)}
         usual = default_samples(len(first))
-        held_out = self._held_out(task, min(held_out_share(usual, usual, n), _HELD_OUT), seen)
-        task.held_out = len(held_out)
+        judged = self._held_out(task, IN_COMMON, seen)
+        task.held_out = len(judged)
         fixed: list[Sequence1D] = [task.subject.whole]
         if task.subject.can_be_empty:
             fixed.append([])
@@ -91,8 +90,9 @@ class LearningSlalom(SlalomMethod):
         count = asking.count(max(longer, 1))
         drawn = sampling.draw("log", n, count, task.rng, seen, types, asking.largest)
         new: list[Sequence1D] = [[int(unit)] for unit in first[places < 0]]
-        task.state = _PriorState(known, first, keys, places, len(fixed) + len(drawn))
-        return [*held_out, *fixed, *drawn, *new]
+        longer_ones = [*judged, *fixed, *drawn]
+        task.state = _PriorState(known, first, keys, places, len(longer_ones))
+        return [*longer_ones, *new]
 
     def plan(self, task: Task) -> list[Sequence1D]:
         return [] if isinstance(task.state, _PriorState) else super().plan(task)
@@ -109,25 +109,19 @@ class LearningSlalom(SlalomMethod):
 
     def _solve_with_prior(self, task: Task, state: _PriorState) -> Solution:
         assert self.prior is not None
-        types, held, numbers = task.subject.types, task.held_out or 0, task.numbers()
+        types, numbers = task.subject.types, task.numbers()
         counts = task.counts(types)
-        logits = _alone(self.prior, state, task.logits[held + state.context :])
+        logits = _alone(self.prior, state, task.logits[state.fitted :])
         alone, (name, sign) = task.target(logits), turned_target(task.target)
-        known = state.known
+        known, rows = state.known, slice(0, state.fitted)
         begun = turned_prior(known.prior, state.places, alone, sign)
-        rows = slice(held, held + state.context)
         found = fit_with_prior(
             counts[rows], numbers[rows], known.prior.form, begun, known.prior.noise
         )
-        fitted = np.zeros(len(numbers), dtype=np.bool_)
-        fitted[rows] = True
-        fidelity = fidelity_of(found, counts, numbers, held, fitted)
-        every = slice(0, held + state.context)  # held-out answers count in the last fit
-        last = fit_with_prior(
-            counts[every], numbers[every], known.prior.form, begun, known.prior.noise, start=found
-        )
-        slalom = last.slalom
-        scores, errors = text_scores(slalom, types, last)
+        fitted = np.arange(len(numbers)) < state.fitted
+        fidelity = fidelity_of(found, counts, numbers, task.held_out or 0, fitted)
+        slalom = found.slalom
+        scores, errors = text_scores(slalom, types, found)
         scores["value"], errors["value"] = alone[types], np.zeros(len(types))
         if self.records is not None and isinstance(task.subject.input, (str, tuple)):
             said = _said(found, counts[rows], numbers[rows], begun[0])
@@ -139,11 +133,11 @@ class LearningSlalom(SlalomMethod):
             "solver": self.solver,
             "share": self.share,
             "samples": self.samples,
-            "held_out": held,
+            "held_out": task.held_out,
             "form": known.prior.form.name,
-            "iterations": last.iterations,
-            "converged": last.converged,
-            "fit_mse": last.loss,
+            "iterations": found.iterations,
+            "converged": found.converged,
+            "fit_mse": found.loss,
             "prior": {
                 "documents": known.documents,
                 "share": known.asking.share,
@@ -156,8 +150,8 @@ class LearningSlalom(SlalomMethod):
         return Solution(
             scores=scores,
             errors=errors,
-            surrogate=SlalomSurrogate.of(slalom, types, last.mixing_error),
-            fidelity=replace(fidelity, single=r2_of(found.slalom.values, alone)),
+            surrogate=SlalomSurrogate.of(slalom, types, found.mixing_error),
+            fidelity=replace(fidelity, single=r2_of(slalom.values, alone)),
             settings=settings,
             ranking="contribution",
             pairs=pairs_beside(found, task, counts, numbers, fitted) if self.pairs else (),
@@ -182,14 +176,13 @@ class LearningSlalom(SlalomMethod):
         logits = np.empty((counts.shape[1], task.logits.shape[1]))
         logits[asked_alone] = task.logits[single]
         kept = np.concatenate([np.arange(held), longer])
-        r2 = fidelity_of(found, counts, numbers, held, np.arange(len(numbers)) >= held).r2
         return DocumentRecord(
             _keys(task, np.unique(types, return_index=True)[1]),
             logits,
             sign * task.target(logits),
             name,
             said.turned(sign),
-            Asked(counts[kept], sign * numbers[kept], held, r2),
+            Asked(counts[kept], sign * numbers[kept], sign * found.predict(counts[:held])),
         )
 
 

@@ -231,26 +231,21 @@ def fidelity_of(
 ) -> Fidelity:
     """Over all held-out questions, and apart for single, few and many units.
 
+    ``held`` questions come first. One that is fitted is judged by what the fit without it predicts.
     Where there are few questions (few were wanted, or a handful of units has no more subsets),
-    hardly any is held out: then every question is judged by what the fit without it predicts.
+    hardly any is held out: then all are judged so.
     """
-    predicted = found.predict(counts, together)
-    expected, sizes = predicted[:held], sizes_of(counts)
+    expected, sizes = found.predict(counts, together), sizes_of(counts)
+    expected[fitted] = numbers[fitted] - found.left_out
     few = (sizes[:held] > 1) & (sizes[:held] <= FEW)
-    single = sizes[held:] == 1
-    misses = numbers[held:] - predicted[held:]
-    misses[fitted[held:]] = found.left_out
-    if held < _LEAST_FOR_R2 <= len(numbers):
-        left = np.concatenate([numbers[:held] - expected, misses])
-        whole = measure_fidelity(numbers - left, numbers)
-    else:
-        whole = measure_fidelity(expected, numbers[:held])
-    answers = numbers[held:][single]
+    single = np.nonzero(sizes == 1)[0]
+    single = single[single >= held]
+    judged = len(numbers) if held < _LEAST_FOR_R2 <= len(numbers) else held
     return replace(
-        whole,
-        single=r2_of(answers - misses[single], answers),
-        few=r2_of(expected[few], numbers[:held][few]),
-        many=r2_of(expected[~few], numbers[:held][~few]),
+        measure_fidelity(expected[:judged], numbers[:judged]),
+        single=r2_of(expected[single], numbers[single]),
+        few=r2_of(expected[:held][few], numbers[:held][few]),
+        many=r2_of(expected[:held][~few], numbers[:held][~few]),
     )
 
 

@@ -1,10 +1,10 @@
 """What the documents of a corpus told so far: records of them, and the prior for the next ones.
 
-A document is asked in full, or with a prior, and then with a share of the questions, which may all
-be about a part of the text only: a short question costs little, and where much is known before it
-says nearly as much as a long one. What is asked is the cheapest with which documents that were
-asked in full are predicted about as well as from all their answers (by questions that were held
-out): each of them is fitted again as if the prior had been learned without it.
+A document is asked in full, or with a prior: then some questions of all sizes, and a share of the
+others, which may all be about a part of the text only: a short question costs little, and where
+much is known before it says nearly as much as a long one. What is asked is the cheapest with which
+documents that were asked in full are predicted about as well as from all their answers (by
+questions that were held out): each is fitted again as if the prior had been learned without it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ Key = bytes | str
 """What a word alone is to the model."""
 
 LEAST_QUESTIONS = 8
+IN_COMMON = 20
+"""Questions of all sizes that every document with a prior is asked besides. They are fitted, too,
+and fidelity is by them: each is judged by the fit without it."""
+_LEAST_JUDGED = 10
 LEAST_DOCUMENTS = 16
 """Of one target, before anything is learned about it."""
 _JUDGES = 24
@@ -81,9 +85,8 @@ class Asked:
 
     counts: Counts
     numbers: Floats
-    held: int
-    r2: float
-    """Of its own fit, on the questions held out."""
+    expected: Floats
+    """What its own fit expected of the questions held out."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,7 @@ def _for_target(records: Sequence[DocumentRecord], words: Mapping[Key, int]) -> 
         same = record.told if record.told.form.mixing == form.mixing else None
         if same is not None:
             learned.append((places, record.alone, same))
-        if record.asked is not None and np.isfinite(record.asked.r2):
+        if record.asked is not None and len(record.asked.expected) >= IN_COMMON + _LEAST_JUDGED:
             judges.append((record, places, same))
     prior = learn(form, learned, len(words))
     asking = _cheapest(prior, judges[:_JUDGES])
@@ -201,14 +204,19 @@ def _cheapest(prior: LearnedPrior, judges: Sequence[_Document]) -> Asking | None
 def _loses(
     prior: LearnedPrior, record: DocumentRecord, places: Ints, own: Told | None, asking: Asking
 ) -> bool:
-    """Whether R² on held-out questions falls more than it may, with fewer and the prior."""
+    """Whether R² on held-out questions falls more than it may, with fewer and the prior.
+
+    The first of the held-out ones are fitted here, as those in common are.
+    """
     asked = record.asked
     assert asked is not None
+    held = len(asked.expected)
     sizes = np.asarray(asked.counts.sum(axis=1)).ravel()
     longest = sizes.max()
     may = (sizes <= max(asking.largest * longest, 2)) | (sizes == longest)
-    rows = asked.held + np.nonzero(may[asked.held :])[0]
-    rows = rows[: asking.count(len(asked.numbers) - asked.held)]
+    drawn = held + np.nonzero(may[held:])[0]
+    drawn = drawn[: asking.count(len(asked.numbers) - held)]
+    rows = np.concatenate([np.arange(IN_COMMON), drawn])
     found = fit_with_prior(
         asked.counts[rows],
         asked.numbers[rows],
@@ -216,9 +224,11 @@ def _loses(
         prior.at(places, record.alone, without=own),
         prior.noise,
     )
-    expected = found.slalom.predict(asked.counts[: asked.held])
-    lost = asked.r2 - r_squared(expected, asked.numbers[: asked.held])
-    return not lost <= max(_LOSS, _LOSS_OF_REST * (1.0 - asked.r2))  # nor if it is not a number
+    judged = slice(IN_COMMON, held)
+    answers = asked.numbers[judged]
+    r2 = r_squared(asked.expected[judged], answers)
+    lost = r2 - r_squared(found.slalom.predict(asked.counts[judged]), answers)
+    return not lost <= max(_LOSS, _LOSS_OF_REST * (1.0 - r2))  # nor if it is not a number
 
 
 def turned_prior(
