@@ -10,9 +10,10 @@ import pytest
 from piste import PisteError
 from piste.slalom import Slalom, family, fit, fitting
 from piste.slalom.family import Form, Point, Questions
+from piste.slalom.fitting import fit_with_prior
 from piste.slalom.scores import shapley
 from piste.slalom.solver import solve
-from piste.slalom.surrogate import Parameters, Saturation, log_sizes
+from piste.slalom.surrogate import Noise, Parameters, Saturation, log_sizes
 from piste.surrogates import Mixing
 
 
@@ -128,6 +129,29 @@ def test_forms_of_large_problems_are_compared_on_one_scale(
     assert np.isfinite(additive.log_evidence)  # but those of the others are not
     left_out = -0.5 * answers * np.log((additive.left_out**2).mean())
     assert fitting._evidence(additive) == pytest.approx(left_out)
+
+
+@pytest.mark.parametrize("kind", ["tanh", "mixed"])
+def test_what_is_left_out_is_judged_as_if_it_had_not_been_asked(kind: str) -> None:
+    """With a prior, by which documents of a corpus are fitted."""
+    rng = np.random.default_rng(4)
+    real, counts = truth(kind, 40), questions(40, 400)
+    usual = fit(counts, real.predict(counts), form="additive" if kind == "tanh" else "mixed")
+    assert usual.posterior is not None
+    mean = usual.posterior.theta + 0.3 * rng.normal(size=len(usual.posterior.theta))
+    prior, few = (mean, np.full(len(mean), 0.3)), counts[60:120]
+    numbers = real.predict(few) + 0.1 * rng.normal(size=len(few))
+    noise = Noise(np.array([0.01]))
+    found = fit_with_prior(few, numbers, usual.form, prior, noise)
+    without = []
+    for row in range(20):
+        others = np.arange(len(few)) != row
+        one = fit_with_prior(few[others], numbers[others], usual.form, prior, noise)
+        without.append(numbers[row] - one.predict(few[[row]])[0])
+    fitted = numbers - found.predict(few)
+    missed = np.std(without)
+    assert np.std(fitted[:20]) < 0.8 * missed
+    assert np.std(found.left_out[:20] - without) < 0.2 * missed
 
 
 @pytest.mark.slow
