@@ -3,8 +3,8 @@
 A document is asked in full, or with a prior: then some questions of all sizes, and a share of the
 others, which may all be about a part of the text only: a short question costs little, and where
 much is known before it says nearly as much as a long one. What is asked is the cheapest with which
-documents that were asked in full are predicted about as well as from all their answers (by
-questions that were held out): each is fitted again as if the prior had been learned without it.
+documents that were asked in full are predicted about as well as from all their answers (on average,
+by questions that were held out): each is fitted again as if the prior had been learned without it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 
@@ -36,8 +35,7 @@ LEAST_DOCUMENTS = 16
 _JUDGES = 24
 """Documents that were asked in full, by which it is found what others are asked."""
 _LOSS, _LOSS_OF_REST = 0.01, 0.1
-"""What most of them may lose: of R², or, if that is more, of the variance that is not explained."""
-_MOST = 0.6
+"""What they may lose on average: of R², or, if that is more, of the variance not explained."""
 
 
 @dataclass(frozen=True)
@@ -192,24 +190,29 @@ def _for_target(records: Sequence[DocumentRecord], words: Mapping[Key, int]) -> 
 
 
 def _cheapest(prior: LearnedPrior, judges: Sequence[_Document]) -> Asking | None:
-    """The cheapest questions that lose next to nothing in most of the documents, if there are."""
+    """The cheapest questions that lose next to nothing on average, if there are."""
+    full = [_unexplained(_asked(record).expected, record) for record, _, _ in judges]
+    most = sum(full) + max(_LOSS * len(full), _LOSS_OF_REST * sum(full))
     for asking in ASKINGS if judges else ():
-        may_lose = int((1.0 - _MOST) * len(judges))
-        losing = (judge for judge in judges if _loses(prior, *judge, asking))
-        if len(list(islice(losing, may_lose + 1))) <= may_lose:
+        left = 0.0
+        for record, places, own in judges:
+            expected = _expected(prior.at(places, record.alone, without=own), prior, record, asking)
+            left += _unexplained(expected, record)
+            if left > most:
+                break
+        else:
             return asking
     return None
 
 
-def _loses(
-    prior: LearnedPrior, record: DocumentRecord, places: Ints, own: Told | None, asking: Asking
-) -> bool:
-    """Whether R² on held-out questions falls more than it may, with fewer and the prior.
+def _expected(
+    begun: tuple[Floats, Floats], prior: LearnedPrior, record: DocumentRecord, asking: Asking
+) -> Floats:
+    """What a fit with a prior to fewer answers says of the held-out questions.
 
-    The first of the held-out ones are fitted here, as those in common are.
+    The first of those are fitted here, as the ones in common are.
     """
-    asked = record.asked
-    assert asked is not None
+    asked = _asked(record)
     held = len(asked.expected)
     sizes = np.asarray(asked.counts.sum(axis=1)).ravel()
     longest = sizes.max()
@@ -217,18 +220,20 @@ def _loses(
     drawn = held + np.nonzero(may[held:])[0]
     drawn = drawn[: asking.count(len(asked.numbers) - held)]
     rows = np.concatenate([np.arange(IN_COMMON), drawn])
-    found = fit_with_prior(
-        asked.counts[rows],
-        asked.numbers[rows],
-        prior.form,
-        prior.at(places, record.alone, without=own),
-        prior.noise,
-    )
-    judged = slice(IN_COMMON, held)
-    answers = asked.numbers[judged]
-    r2 = r_squared(asked.expected[judged], answers)
-    lost = r2 - r_squared(found.slalom.predict(asked.counts[judged]), answers)
-    return not lost <= max(_LOSS, _LOSS_OF_REST * (1.0 - r2))  # nor if it is not a number
+    found = fit_with_prior(asked.counts[rows], asked.numbers[rows], prior.form, begun, prior.noise)
+    return found.slalom.predict(asked.counts[:held])
+
+
+def _unexplained(expected: Floats, record: DocumentRecord) -> float:
+    """Of the held-out answers' variance: 1 if a constant is as good, or if it is not a number."""
+    held = slice(IN_COMMON, len(expected))
+    r2 = r_squared(expected[held], _asked(record).numbers[held])
+    return 1.0 - r2 if 0.0 < r2 <= 1.0 else 1.0
+
+
+def _asked(record: DocumentRecord) -> Asked:
+    assert record.asked is not None
+    return record.asked
 
 
 def turned_prior(
