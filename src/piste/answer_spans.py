@@ -33,7 +33,9 @@ def explain_spans(e: Explanation, spans: Sequence[SpanChoice]) -> list[Explanati
     free = options.get("form", "auto") == "auto" and options.get("solver") == "newton"
     if e.answer.method != SlalomMethod.name or not free:
         return [e.of(span) for span in spans]
-    method = _SlalomFromStart(**{**options, "form": "mixed", "pairs": False, "shapley": False})
+    method = _SlalomFromStart(
+        **{**options, "form": "mixed", "pairs": False, "guide": False, "shapley": False}
+    )
     _explained(e, method, None, {})
     return [replace(_explained(e, method, span, {}), answer=e.answer) for span in spans]
 
@@ -44,7 +46,7 @@ class _SlalomFromStart(SlalomMethod):
 
     fits: list[Fit] = field(default_factory=list, compare=False, repr=False)
 
-    def fitted(self, counts: Any, numbers: Floats) -> Fit:
+    def fitted(self, counts: Any, numbers: Floats, guide: Floats | None = None) -> Fit:
         if self.fits:
             return fit(counts, numbers, start=self.fits[0])
         self.fits.append(super().fitted(counts, numbers))

@@ -32,6 +32,7 @@ def write_records(records: Sequence[DocumentRecord]) -> bytes:
                 "noise": [noise.by_size, None if np.isinf(noise.leak) else noise.leak],
                 "texts": isinstance(record.keys[0], str),
                 "asked": record.asked is not None,
+                "guided": record.told.guided,
             }
         )
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
@@ -50,6 +51,8 @@ def _arrays(record: DocumentRecord) -> Iterator[tuple[str, Any]]:
     yield "variances", record.told.variances
     yield "shared", record.told.shared
     yield "scale", record.told.noise.scale
+    if record.guide is not None:
+        yield "guide", record.guide
     if record.asked is not None:
         counts = record.asked.counts
         yield "columns", counts.indices.astype(np.int32)
@@ -77,7 +80,12 @@ def _record(array: Mapping[str, Any], about: dict[str, Any]) -> DocumentRecord:
     by_size, leak = about["noise"]
     noise = Noise(array["scale"], by_size, float("inf") if leak is None else leak)
     told = Told(
-        Form(*about["form"]), array["estimates"], array["variances"], array["shared"], noise
+        Form(*about["form"]),
+        array["estimates"],
+        array["variances"],
+        array["shared"],
+        noise,
+        about["guided"],
     )
     asked = None
     if about["asked"]:
@@ -85,4 +93,12 @@ def _record(array: Mapping[str, Any], about: dict[str, Any]) -> DocumentRecord:
         shape = (len(entries[2]) - 1, len(keys))
         counts = sparse.csr_array(entries, shape=shape)
         asked = Asked(counts, array["numbers"], array["expected"])
-    return DocumentRecord(keys, array["logits"], array["alone"], about["target"], told, asked)
+    return DocumentRecord(
+        keys,
+        array["logits"],
+        array["alone"],
+        about["target"],
+        told,
+        asked,
+        array.get("guide"),
+    )

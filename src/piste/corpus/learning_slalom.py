@@ -68,6 +68,9 @@ class LearningSlalom(SlalomMethod):
     prior: CorpusPrior | None = None
     records: dict[Any, DocumentRecord] | None = field(default=None, compare=False)
 
+    def is_guided(self, task: Task) -> bool:
+        return self.guide
+
     def _first_round(self, task: Task) -> list[Sequence1D]:
         known = None
         if self.prior is not None and len(task.subject) >= _FEW_UNITS:
@@ -116,7 +119,12 @@ class LearningSlalom(SlalomMethod):
         known, rows = state.known, slice(0, state.fitted)
         begun = turned_prior(known.prior, state.places, alone, sign)
         found = fit_with_prior(
-            counts[rows], numbers[rows], known.prior.form, begun, known.prior.noise
+            counts[rows],
+            numbers[rows],
+            known.prior.form,
+            begun,
+            known.prior.noise,
+            guide=known.prior.guide(task.guide, len(state.places)),
         )
         fitted = np.arange(len(numbers)) < state.fitted
         fidelity = fidelity_of(found, counts, numbers, task.held_out or 0, fitted)
@@ -126,8 +134,10 @@ class LearningSlalom(SlalomMethod):
         if self.records is not None and isinstance(task.subject.input, (str, tuple)):
             said = _said(found, counts[rows], numbers[rows], begun[0])
             if said is not None:
-                record = DocumentRecord(state.keys, logits, sign * alone, name, said.turned(sign))
-                self.records[task.subject.input] = record
+                guide = None if task.guide is None else sign * task.guide
+                self.records[task.subject.input] = DocumentRecord(
+                    state.keys, logits, sign * alone, name, said.turned(sign), guide=guide
+                )
         settings: dict[str, Any] = {
             "sampler": "log",
             "solver": self.solver,
@@ -138,6 +148,7 @@ class LearningSlalom(SlalomMethod):
             "iterations": found.iterations,
             "converged": found.converged,
             "fit_mse": found.loss,
+            "guided": task.guide is not None,
             "prior": {
                 "documents": known.documents,
                 "share": known.asking.share,
@@ -183,6 +194,7 @@ class LearningSlalom(SlalomMethod):
             name,
             said.turned(sign),
             Asked(counts[kept], sign * numbers[kept], sign * found.predict(counts[:held])),
+            None if task.guide is None else sign * task.guide,
         )
 
 
@@ -204,4 +216,5 @@ def _alone(prior: CorpusPrior, state: _PriorState, new: Floats) -> Floats:
 def _said(found: Fit, counts: Counts, numbers: Floats, mean: Floats | None = None) -> Told | None:
     if found.posterior is None:
         return None
-    return told(Questions(counts), numbers, found.posterior, mean)
+    asked = Questions(counts, guide=found.posterior.layout.guide)
+    return told(asked, numbers, found.posterior, mean)

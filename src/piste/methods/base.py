@@ -42,6 +42,8 @@ class Task:
     logits: Floats = field(default_factory=lambda: np.empty((0, 0)))
     held_out: int | None = None
     """How many of the first questions are kept for measuring fidelity; None before planning."""
+    guide: Floats | None = None
+    """What a look inside the model said of every type of unit, if a method had one."""
     state: object = None
     """What a method keeps between its rounds: an object of a class of its own."""
     passes: int = 0

@@ -22,6 +22,7 @@ from piste.methods.base import (
     sizes_of,
 )
 from piste.methods.budget import FIRST_ROUND, Budget
+from piste.methods.guide import guide_of
 from piste.slalom import analytic, sampling
 from piste.slalom.fitting import FORMS, Fit, fit
 from piste.slalom.pairs import PairEffect, can_have_pairs, find_pairs, neighbours
@@ -40,6 +41,9 @@ _FEW_QUESTIONS = 80
 """Below, only an eighth is held out, and each answer is judged by the fit without it, if there
 are enough for every unit that such a fit says something."""
 _PER_UNIT = 3
+_GUIDED = 2
+"""Questions for every distinct unit below which a gradient is looked at: with more it gains
+nothing."""
 _MOST_WITH_PAIRS = 60
 """Units up to which a fit may carry pairs: in longer texts it gained nothing on the panel."""
 _WORTH_PAIRS = 0.75
@@ -91,8 +95,10 @@ class SlalomMethod(Method):
     paper's form. In an image a part alone is too far from the whole to say what it does there:
     parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
     ten questions for every part. ``pairs`` looks for neighbouring units of a text that say
-    something together; ``shapley=False`` leaves out Shapley values, which take longer than all
-    other scores together. ``solver`` "sgd" and "analytic" are the paper's own fits.
+    something together; ``guide`` asks one question less and looks at one gradient instead, of a
+    model that can be looked into and where there are fewer than two questions for every distinct
+    unit; ``shapley=False`` leaves out Shapley values, which take longer than all other scores
+    together. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -103,6 +109,7 @@ class SlalomMethod(Method):
     max_samples: int = 4000
     seconds: float | None = None
     pairs: bool = True
+    guide: bool = True
     shapley: bool = True
     epochs: int = 60
 
@@ -149,6 +156,30 @@ class SlalomMethod(Method):
 
     # -- planning ------------------------------------------------------------------------------
 
+    def trace(self, task: Task) -> None:
+        if self.is_guided(task):
+            task.guide = guide_of(task, self._types(task))
+
+    def is_guided(self, task: Task) -> bool:
+        """Whether there are so few questions that a gradient says more than it costs."""
+        if not self.guide or self._published:
+            return False
+        return self._first_total(task)[0] < _GUIDED * len(np.unique(self._types(task)))
+
+    def _first_total(self, task: Task) -> tuple[int, Budget | None]:
+        """Questions of the first round, and the budget for further ones if there are any."""
+        if self.samples == "auto" or self.seconds is not None:
+            most = self.samples if isinstance(self.samples, int) else self.max_samples
+            first = FIRST_ROUND if self.seconds is None else FIRST_ROUND // 2
+            return min(first, most), Budget(most, self.seconds)
+        distinct = len(np.unique(self._types(task)))
+        usual = default_samples(2 * distinct if self._apart(task) else distinct)
+        return usual if self.samples is None else int(self.samples), None
+
+    def _apart(self, task: Task) -> bool:
+        own = self.sampler is None and not self.short_only
+        return own and task.subject.is_image and len(task.subject) > FEW
+
     def plan(self, task: Task) -> list[Sequence1D]:
         if task.state is None:
             return self._first_round(task)
@@ -160,17 +191,11 @@ class SlalomMethod(Method):
     def _first_round(self, task: Task) -> list[Sequence1D]:
         n, types = len(task.subject), task.subject.types
         seen: sampling.SeenKeys = {sampling.key_of(types)}
-        apart = task.subject.is_image and n > FEW and self.sampler is None and not self.short_only
-        distinct = len(np.unique(self._types(task)))
-        budget = None
-        if self.samples == "auto" or self.seconds is not None:
-            most = self.samples if isinstance(self.samples, int) else self.max_samples
-            budget = Budget(most, self.seconds)
-            total = min(FIRST_ROUND if self.seconds is None else FIRST_ROUND // 2, most)
-            share = 2 * FIRST_ROUND  # rounds to come are judged by the same held-out questions
-        else:
-            usual = default_samples(2 * distinct if apart else distinct)
-            total = share = usual if self.samples is None else int(self.samples)
+        apart = self._apart(task)
+        total, budget = self._first_total(task)
+        total = max(total - task.passes, 1)
+        # Rounds to come are judged by the same held-out questions.
+        share = total if budget is None else 2 * FIRST_ROUND
         sampler = "short" if self.short_only else "mix" if apart else "log"
         state = _State(seen, self.sampler or sampler, budget, apart=apart)
         task.state = state
@@ -247,7 +272,7 @@ class SlalomMethod(Method):
         fitted = np.arange(len(numbers)) >= held
         if state.apart:
             fitted &= sizes_of(counts) != 1
-        plain = self.fitted(counts[fitted], numbers[fitted])
+        plain = self.fitted(counts[fitted], numbers[fitted], task.guide)
         fidelity = fidelity_of(plain, counts, numbers, held, fitted)
         state.found = _Found(len(numbers), plain, fidelity)
         if self.pairs and not self._published and not task.subject.is_image:
@@ -266,16 +291,17 @@ class SlalomMethod(Method):
         counts, numbers = task.counts(self._types(task)), task.numbers()
         used = sizes_of(counts) != 1 if state.apart else np.ones(len(numbers), dtype=np.bool_)
         both = _both(task, known.pairs)[used] if known.carried else None
-        last = fit(counts[used], numbers[used], start=known.fit, together=both)
+        guide = task.guide
+        last = fit(counts[used], numbers[used], start=known.fit, together=both, guide=guide)
         pairs = _as_fitted(known.pairs, last) if known.carried else known.pairs
         return replace(known, fit=last, pairs=pairs)
 
-    def fitted(self, counts: Any, numbers: Floats) -> Fit:
+    def fitted(self, counts: Any, numbers: Floats, guide: Floats | None = None) -> Fit:
         """The surrogate without pairs."""
         if self.solver == "sgd":
             return fit(counts, numbers, solver="sgd", epochs=self.epochs)
         form: Any = "paper" if self._published else self.form  # one of the names, as was checked
-        return fit(counts, numbers, form=form)
+        return fit(counts, numbers, form=form, guide=guide)
 
     def _with_pairs(
         self, task: Task, found: _Found, counts: Counts, numbers: Floats, fitted: Flags
@@ -287,7 +313,9 @@ class SlalomMethod(Method):
             return replace(found, pairs=pairs)
         both = _both(task, pairs)
         form: Any = self.form  # one of the names, as was checked
-        richer = fit(counts[fitted], numbers[fitted], form=form, together=both[fitted])
+        richer = fit(
+            counts[fitted], numbers[fitted], form=form, together=both[fitted], guide=task.guide
+        )
         fidelity = fidelity_of(richer, counts, numbers, _held(task), fitted, both)
         if not 1.0 - fidelity.r2 < _WORTH_PAIRS * (1.0 - found.fidelity.r2):
             return replace(found, pairs=pairs)
@@ -316,7 +344,8 @@ class SlalomMethod(Method):
                 "iterations": found.iterations,
                 "converged": found.converged,
                 "fit_mse": found.loss,
-                "never_asked": int((~found.active).sum()),
+                "never_asked": int((task.counts(types).sum(axis=0) == 0).sum()),
+                "guided": task.guide is not None,
             }
             if slalom.link is not None:
                 settings["saturation"] = [slalom.link.lowest, slalom.link.highest]

@@ -6,6 +6,11 @@ With W = Σ c_i w_i, Z' = Z − b and w = e^s, the derivatives are
     ∂Z/∂s_i = γ (c_i w_i^γ e_i / W^γ − Z' c_i w_i / W)
     ∂Z/∂γ   = Σ c_i w_i^γ e_i s_i / W^γ − Z' ln W     ∂Z/∂δ = 1 where both units are there
 
+With a guide g, a number for every unit that its evidence is expected to follow, e_i = e'_i + β g_i:
+the parameters are e'_i, how far a unit is from that, and β, for which
+
+    ∂Z/∂β   = Σ c_i w_i^γ g_i / W^γ
+
 and with the link t = tanh((Z − m)/k), ∂F/∂Z = 1 − t², ∂F/∂m = t²,
 ∂F/∂log k = k t − (Z − m)(1 − t²).
 A question touches only the parameters of the units it holds, so the Jacobian is as sparse as the
@@ -21,7 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from piste.slalom.surrogate import Background, Parameters, Saturation, Slalom
-from piste.types import Floats, Ints
+from piste.types import Flags, Floats, Ints
 
 _STRAIGHT = 50.0
 """Logarithm of a reach that is as good as none."""
@@ -71,14 +76,17 @@ class Form:
 
 
 class Layout:
-    """Where each parameter stands in a vector: s, e (output by output), b, γ, background, δ, link.
+    """Where each parameter stands in a vector: s, e (output by output), b, γ, background, β, δ,
+    link.
 
     Nothing depends on the weights of an additive form (γ = 0), so it has no s. There is one δ for
-    every pair of units that the fit is given (one output only).
+    every pair of units that the fit is given, and β if it has a guide (one output only).
     """
 
-    def __init__(self, types: int, outputs: int, form: Form, pairs: int = 0) -> None:
-        self.types, self.outputs, self.form = types, outputs, form
+    def __init__(
+        self, types: int, outputs: int, form: Form, pairs: int = 0, guide: Floats | None = None
+    ) -> None:
+        self.types, self.outputs, self.form, self.guide = types, outputs, form, guide
         self.weighted = form.mixing != 0.0
         self.importances = slice(0, types if self.weighted else 0)
         place = self.importances.stop + types * outputs
@@ -87,11 +95,14 @@ class Layout:
         place += outputs
         self.mixing: int | None = None
         self.background: int | None = None
+        self.guided: int | None = None
         self.link: int | None = None
         if form.mixing is None:
             self.mixing, place = place, place + 1
         if form.background:
             self.background, place = place, place + 1 + outputs
+        if guide is not None:
+            self.guided, place = place, place + 1
         self.pairs = slice(place, place + pairs)
         place += pairs
         if form.saturation:
@@ -101,6 +112,13 @@ class Layout:
     def evidence_of(self, output: int) -> slice:
         start = self.evidence.start + self.types * output
         return slice(start, start + self.types)
+
+    def evidence_at(self, theta: Floats, output: int = 0) -> Floats:
+        """E of every type; further axes of theta are kept."""
+        own = theta[self.evidence_of(output)]
+        if self.guided is None or self.guide is None:
+            return own
+        return own + np.multiply.outer(self.guide, theta[self.guided])
 
     def log_weights(self, theta: Floats) -> Floats:
         """S of every type, 0 where the form has none; further axes of theta are kept."""
@@ -119,7 +137,7 @@ class Layout:
         s = self.log_weights(theta)
         # A common factor of all weights changes nothing.
         shift = float(s.mean()) if self.types else 0.0
-        evidence = theta[self.evidence].reshape(self.outputs, self.types).T
+        evidence = np.stack([self.evidence_at(theta, k) for k in range(self.outputs)], axis=1)
         background, link = None, None
         if self.background is not None:
             own = theta[self.background + 1 : self.background + 1 + self.outputs]
@@ -144,7 +162,7 @@ class Layout:
 
         ``known`` marks the types the layout has, if it has not all of them.
         """
-        importances, evidence = self.log_weights(points), points[self.evidence]
+        importances, evidence = self.log_weights(points), self.evidence_at(points)
         if known is not None:
             every = np.zeros((2, len(known), points.shape[1]))
             every[0][known.astype(bool)], every[1][known.astype(bool)] = importances, evidence
@@ -166,10 +184,13 @@ class Layout:
 class Questions:
     """What was asked, as lists: of every entry its question, its type and its copies.
 
-    ``together`` (questions × pairs) is 1 where a question holds both units of a pair.
+    ``together`` (questions × pairs) is 1 where a question holds both units of a pair. ``guide`` is
+    a number for every type that its evidence is expected to follow.
     """
 
-    def __init__(self, counts: Any, together: Floats | None = None) -> None:
+    def __init__(
+        self, counts: Any, together: Floats | None = None, guide: Floats | None = None
+    ) -> None:
         listed = sparse.csr_array(counts, dtype=np.float64)
         listed.sum_duplicates()
         listed.eliminate_zeros()
@@ -179,6 +200,13 @@ class Questions:
         self.row: Ints = np.repeat(np.arange(self.count), np.diff(listed.indptr))
         self.sizes: Floats = self.sum(self.copies)
         self.together: Floats = np.zeros((self.count, 0)) if together is None else together
+        self.guide = guide
+        self.there: Flags = np.bincount(self.column, minlength=self.types) > 0
+        """Types that some question holds."""
+
+    def layout(self, outputs: int, form: Form) -> Layout:
+        """Of the parameters of a form."""
+        return Layout(self.types, outputs, form, self.together.shape[1], self.guide)
 
     def sum(self, entries: Floats) -> Floats:
         """Sums over the entries of every question."""
@@ -203,7 +231,8 @@ class Point:
             extra = np.exp(self.gamma * level) * own
         self.total = np.where(total > 0, total, 1.0)
         self.share = self.total**-self.gamma
-        tops = [asked.sum(self.parts * self._evidence(k)) for k in range(layout.outputs)]
+        self.own = [layout.evidence_at(theta, k)[asked.column] for k in range(layout.outputs)]
+        tops = [asked.sum(self.parts * own) for own in self.own]
         self.gathered = (np.stack(tops, axis=1) + extra) * self.share[:, None]
         self.evidence = theta[layout.base] + self.gathered
         if asked.together.shape[1]:
@@ -215,10 +244,6 @@ class Point:
             self.turned = np.tanh((self.evidence - self.middle) / self.reach)
             self.predicted = self.middle + self.reach * self.turned
             self.slope = 1.0 - self.turned**2
-
-    def _evidence(self, output: int) -> Floats:
-        """Evidence of every entry's type."""
-        return self.theta[self.layout.evidence_of(output)][self.asked.column]
 
     def jacobian(self) -> Any:
         """Derivatives of all predictions, output by output: a table, or sparse if it is large."""
@@ -235,7 +260,7 @@ class Point:
         at_row = slope[asked.row]
         by_evidence = self.parts * self.share[asked.row]
         pull = (self.gathered[:, output] / self.total)[asked.row] * self.weights
-        by_importance = self.gamma * (by_evidence * self._evidence(output) - pull) * at_row
+        by_importance = self.gamma * (by_evidence * self.own[output] - pull) * at_row
         dense = self._globals(output) * slope[:, None]
         if layout.link is not None:
             dense[:, -2] = 1.0 - slope
@@ -266,6 +291,8 @@ class Point:
             places.append(layout.mixing)
         if layout.background is not None:
             places += [layout.background, layout.background + 1 + output]
+        if layout.guided is not None:
+            places.append(layout.guided)
         places += range(layout.pairs.start, layout.pairs.stop)
         if layout.link is not None:
             places += [layout.link, layout.link + 1]
@@ -282,11 +309,13 @@ class Point:
             own = float(self.theta[layout.background + 1 + output])
         mass = np.exp(self.gamma * level) * self.share
         if layout.mixing is not None:
-            turned = asked.sum(self.parts * self._evidence(output) * logs) * self.share
+            turned = asked.sum(self.parts * self.own[output] * logs) * self.share
             columns.append(turned + mass * own * level - gathered * np.log(self.total))
         if layout.background is not None:
             pull = gathered * np.exp(level) / self.total
             columns += [self.gamma * (mass * own - pull), mass]
+        if layout.guide is not None:
+            columns.append(asked.sum(self.parts * layout.guide[asked.column]) * self.share)
         columns += list(asked.together.T)
         if layout.link is not None:
             columns += [np.zeros(asked.count)] * 2

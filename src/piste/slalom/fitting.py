@@ -62,7 +62,8 @@ class Fit:
     loss: float
     """Mean squared error on the questions it was fitted to."""
     active: Flags
-    """Types that occur in some question; of the others nothing is known."""
+    """Types that occur in some question, or all if there was a guide; of the others nothing is
+    known."""
     posterior: Posterior | None
     """None after gradient descent, which has no errors."""
     iterations: int
@@ -108,6 +109,7 @@ def fit(
     solver: Literal["newton", "sgd"] = "newton",
     start: Fit | None = None,
     together: Floats | None = None,
+    guide: Floats | None = None,
     **options: Any,
 ) -> Fit:
     """Fit F(c) to outputs.
@@ -121,8 +123,10 @@ def fit(
     is learned: they are fitted half-way (γ = ½), or with γ = 0 or 1 if that is likelier by 3 and
     closer to answers that are left out, or likelier by a quarter for every answer. ``start`` is an
     earlier fit to begin at, whose form is kept. ``together`` (questions × pairs) is 1 where both
-    units of a pair are there: each pair then has evidence of its own. ``solver="sgd"`` is the
-    paper's algorithm 1 (options: epochs, learning_rate, batch, seed).
+    units of a pair are there: each pair then has evidence of its own. ``guide`` has a number for
+    every type, such as a gradient, that its evidence is expected to follow up to a factor, which is
+    fitted, too (one output only): few answers then say more. ``solver="sgd"`` is the paper's
+    algorithm 1 (options: epochs, learning_rate, batch, seed).
 
     >>> rng = np.random.default_rng(0)
     >>> truth = Slalom(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.5, 0.0]))
@@ -133,7 +137,12 @@ def fit(
     """
     matrix, answers = _check(counts, outputs)
     chosen = _form(form)
-    active = np.asarray((matrix > 0).sum(axis=0) > 0).ravel()
+    if guide is not None and (guide.shape != (matrix.shape[1],) or answers.ndim != 1):
+        raise PisteError(
+            f"guide: expected a number for each of {matrix.shape[1]} types and one output, got the "
+            f"shape {guide.shape} and outputs of the shape {answers.shape}."
+        )
+    active = np.asarray((matrix > 0).sum(axis=0) > 0).ravel() | (guide is not None)
     used = matrix if active.all() else matrix[:, active]
     columns = answers[:, None] if answers.ndim == 1 else answers
     if solver == "sgd":
@@ -142,7 +151,7 @@ def fit(
         raise PisteError(f"solver: expected 'newton' or 'sgd', got {solver!r}.")
     if options:
         raise PisteError(f"Expected no options for solver='newton', got {next(iter(options))!r}.")
-    asked = Questions(used, together)
+    asked = Questions(used, together, guide)
     reduced, basis = _leading(columns)
     flat = answers.ndim == 1
     with threads_for(asked.count * asked.types * reduced.shape[1]):
@@ -178,13 +187,14 @@ def fit_with_prior(
     prior: tuple[Floats, Floats],
     noise: Noise | None = None,
     start: Fit | None = None,
+    guide: Floats | None = None,
 ) -> Fit:
     """Fit a form of which something is known before, see :func:`~piste.slalom.solver.solve`.
 
     Types that no question holds are as the prior has them. ``start`` is an earlier fit of the same
-    form to begin at.
+    form to begin at; ``guide`` is that of :func:`fit`.
     """
-    asked = Questions(counts)
+    asked = Questions(counts, guide=guide)
     with threads_for(asked.count * asked.types):
         begun = None if start is None else start.posterior
         posterior = solve(asked, outputs[:, None], form, prior=prior, noise=noise, start=begun)

@@ -10,7 +10,8 @@ text tells of e_dw by its longer questions only: what they say of one word is a 
 posterior without the prior it began with. From all of these the coefficients, σ and τ follow by
 expectation and maximisation, and u_w for every word with what is still open about it. The next
 text begins at a + c · alone_w + u_w with the variance τ² + Var u_w. What all words of a text share
-(base, mixing, saturation) begins at the median over texts.
+(base, mixing, saturation, and β where texts have a guide) begins at the median over texts; with a
+guide e_dw is what words add beside it.
 """
 
 from __future__ import annotations
@@ -52,13 +53,20 @@ class Told:
     variances: Floats
     shared: Floats
     noise: Noise
+    guided: bool = False
+    """Whether the text had a guide: then evidence is what there is beside it."""
 
     def turned(self, sign: float) -> Told:
         """The same for answers times a sign."""
-        signs = orientation(Layout(0, 1, self.form), sign)
+        signs = orientation(_layout(0, self.form, self.guided), sign)
         estimates = self.estimates.copy()
         estimates[0] *= sign
         return replace(self, estimates=estimates, shared=self.shared * signs)
+
+
+def _layout(types: int, form: Form, guided: bool) -> Layout:
+    """Of a text, for its shape only."""
+    return Layout(types, 1, form, guide=np.zeros(types) if guided else None)
 
 
 def orientation(layout: Layout, sign: float) -> Floats:
@@ -112,6 +120,7 @@ def told(
         np.stack([spread[kind] for kind in kinds]),
         theta[layout.base.start :].copy(),
         posterior.noise,
+        layout.guide is not None,
     )
 
 
@@ -161,6 +170,17 @@ class LearnedPrior:
     shared: tuple[Floats, Floats]
     """Means and standard deviations of base, mixing and link."""
     noise: Noise
+    guided: bool = False
+
+    def guide(self, own: Floats | None, types: int) -> Floats | None:
+        """The guide of a text's fit: its own, or one that says nothing; None if none has one."""
+        if not self.guided:
+            return None
+        return np.zeros(types) if own is None else own
+
+    def layout(self, types: int) -> Layout:
+        """Where the parameters of a text stand."""
+        return _layout(types, self.form, self.guided)
 
     def at(self, places: Ints, alone: Floats, without: Told | None = None) -> tuple[Floats, Floats]:
         """Means and standard deviations of all parameters, as :func:`~piste.slalom.solver.solve`
@@ -170,7 +190,7 @@ class LearnedPrior:
         answers to them alone. ``without`` is a text that the prior was learned from and that is to
         be fitted as if it had not been.
         """
-        layout = Layout(len(places), 1, self.form)
+        layout = self.layout(len(places))
         mean, deviation = np.zeros(layout.size), np.ones(layout.size)
         for number, (kind, where) in enumerate(zip(self.kinds, _kinds(layout), strict=True)):
             own = None
@@ -199,7 +219,7 @@ def usual_form(forms: Iterable[Form]) -> Form:
 
 def learn(form: Form, texts: Sequence[tuple[Ints, Floats, Told]], words: int) -> LearnedPrior:
     """The prior from what texts told: of each the places of its types among the words, the
-    answers to them alone, and what it told in a form of the same mixing.
+    answers to them alone, and what it told in a form of the same mixing. All have a guide, or none.
 
     The parameters of words are on one scale with and without saturation, which is straight in
     its middle; what all words share comes from texts that have the form itself.
@@ -235,7 +255,8 @@ def learn(form: Form, texts: Sequence[tuple[Ints, Floats, Told]], words: int) ->
         float(np.median([noise.by_size for noise in noises])),
         float(np.median([noise.leak for noise in noises])),
     )
-    return LearnedPrior(form, tuple(kinds), (middle, np.maximum(spread, 1e-3)), usual)
+    shares = middle, np.maximum(spread, 1e-3)
+    return LearnedPrior(form, tuple(kinds), shares, usual, same[0].guided)
 
 
 def _kind(

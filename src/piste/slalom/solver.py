@@ -162,7 +162,7 @@ class _Search:
         noise: Noise | None = None,
     ) -> None:
         self.asked, self.outputs = asked, outputs
-        self.layout = Layout(asked.types, outputs.shape[1], form, asked.together.shape[1])
+        self.layout = asked.layout(outputs.shape[1], form)
         self.log_sizes = log_sizes(asked.sizes)
         self.spread = np.maximum(outputs.std(axis=0), 1e-12 * (1 + np.abs(outputs).max(axis=0)))
         self.floor = _ROUNDING * self.spread**2
@@ -186,6 +186,9 @@ class _Search:
             deviation[layout.background] = 2.0
             own = slice(layout.background + 1, layout.background + 1 + layout.outputs)
             deviation[own] = 2 * spread
+        if layout.guided is not None and layout.guide is not None:
+            size = float(np.sqrt((layout.guide**2).mean()))
+            deviation[layout.guided] = spread[0] / (size or 1.0)
         if layout.link is not None:
             low, high = float(self.outputs.min()), float(self.outputs.max())
             half = max((high - low) / 2, float(spread[0]))
@@ -283,6 +286,7 @@ class _Search:
             theta[mine.mixing] = np.clip(theirs.gamma(start.theta), 0.1, 0.9)
         for one, other, count in (
             (mine.background, theirs.background, 1 + mine.outputs),
+            (mine.guided, theirs.guided, 1),
             (mine.link, theirs.link, 2),
         ):
             if one is not None and other is not None:
@@ -345,13 +349,14 @@ class _Search:
             self.noise = replace(self.noise, by_size=before.by_size)
         if self.known:
             return
-        layout, count = self.layout, max(self.layout.types, 1)
+        layout, there = self.layout, self.asked.there
+        count = max(int(there.sum()), 1)
         second = (point.theta - self.priors.mean) ** 2 + own
         for output in range(layout.outputs):
-            mean = float(second[layout.evidence_of(output)].sum()) / count
+            mean = float(second[layout.evidence_of(output)][there].sum()) / count
             self.widths[output] = np.sqrt(max(mean, 1e-12 * self.spread[output] ** 2))
         if layout.weighted:
-            width = np.sqrt(float(second[layout.importances].sum()) / count)
+            width = np.sqrt(float(second[layout.importances][there].sum()) / count)
             self.width = float(np.clip(width, _LEAST_WIDTH, _WIDEST))
 
 

@@ -16,7 +16,6 @@ from functools import cached_property
 import numpy as np
 
 from piste.explanation import r_squared
-from piste.slalom.family import Layout
 from piste.slalom.fitting import fit_with_prior, threads_for
 from piste.slalom.learned_prior import LearnedPrior, Told, learn, orientation, usual_form
 from piste.target import Target
@@ -101,6 +100,8 @@ class DocumentRecord:
     told: Told
     asked: Asked | None = None
     """None if the document was not asked in full."""
+    guide: Floats | None = None
+    """What a look inside the model said of every type."""
 
 
 def turned_target(target: Target) -> tuple[str, float]:
@@ -175,11 +176,13 @@ _Document = tuple[DocumentRecord, Ints, Told | None]
 
 def _for_target(records: Sequence[DocumentRecord], words: Mapping[Key, int]) -> TargetPrior | None:
     """None where documents need all their questions."""
-    form = usual_form(record.told.form for record in records)
+    guided = 2 * sum(record.told.guided for record in records) > len(records)
+    form = usual_form(one.told.form for one in records if one.told.guided == guided)
     learned, judges = [], list[_Document]()
     for record in records:
         places = np.array([words[key] for key in record.keys], dtype=np.int64)
-        same = record.told if record.told.form.mixing == form.mixing else None
+        alike = (record.told.form.mixing, record.told.guided) == (form.mixing, guided)
+        same = record.told if alike else None
         if same is not None:
             learned.append((places, record.alone, same))
         if record.asked is not None and len(record.asked.expected) >= IN_COMMON + _LEAST_JUDGED:
@@ -220,7 +223,14 @@ def _expected(
     drawn = held + np.nonzero(may[held:])[0]
     drawn = drawn[: asking.count(len(asked.numbers) - held)]
     rows = np.concatenate([np.arange(IN_COMMON), drawn])
-    found = fit_with_prior(asked.counts[rows], asked.numbers[rows], prior.form, begun, prior.noise)
+    found = fit_with_prior(
+        asked.counts[rows],
+        asked.numbers[rows],
+        prior.form,
+        begun,
+        prior.noise,
+        guide=prior.guide(record.guide, len(record.keys)),
+    )
     return found.slalom.predict(asked.counts[:held])
 
 
@@ -241,4 +251,4 @@ def turned_prior(
 ) -> tuple[Floats, Floats]:
     """Means and standard deviations for a document whose numbers are to be turned by a sign."""
     mean, deviation = prior.at(places, sign * alone)
-    return mean * orientation(Layout(len(places), 1, prior.form), sign), deviation
+    return mean * orientation(prior.layout(len(places)), sign), deviation
