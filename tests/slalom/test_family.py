@@ -10,20 +10,21 @@ from piste.slalom.family import Form, Layout, Point, Questions
 from piste.slalom.surrogate import Saturation
 
 FORMS = [
-    (Form(1.0), 1),
-    (Form(0.0, saturation=True), 1),
-    (Form(None, saturation=True), 1),
-    (Form(None, saturation=True, background=True), 1),
-    (Form(1.0), 3),
-    (Form(None, background=True), 2),
+    (Form(1.0), 1, False),
+    (Form(0.0, saturation=True), 1, False),
+    (Form(0.0, saturation=True), 1, True),
+    (Form(None, saturation=True), 1, False),
+    (Form(None, saturation=True, background=True), 1, True),
+    (Form(1.0), 3, False),
+    (Form(None, background=True), 2, False),
 ]
 
 
-def drawn(form: Form, outputs: int) -> tuple[Questions, Layout, np.ndarray]:
+def drawn(form: Form, outputs: int, guided: bool) -> tuple[Questions, Layout, np.ndarray]:
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 3, (30, 8)) * (rng.random((30, 8)) < 0.5)
     counts[0] = 0  # nothing at all
-    layout = Layout(8, outputs, form)
+    layout = Layout(8, outputs, form, guide=rng.normal(size=8) if guided else None)
     theta = 0.6 * rng.normal(size=layout.size)
     if layout.mixing is not None:
         theta[layout.mixing] = 0.4
@@ -31,13 +32,13 @@ def drawn(form: Form, outputs: int) -> tuple[Questions, Layout, np.ndarray]:
 
 
 @pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize(("form", "outputs"), FORMS)
+@pytest.mark.parametrize(("form", "outputs", "guided"), FORMS)
 def test_the_jacobian_is_exact(
-    form: Form, outputs: int, dense: bool, monkeypatch: pytest.MonkeyPatch
+    form: Form, outputs: int, guided: bool, dense: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not dense:
         monkeypatch.setattr(family, "MOST_DENSE", 0)
-    asked, layout, theta = drawn(form, outputs)
+    asked, layout, theta = drawn(form, outputs, guided)
     found = Point(asked, layout, theta).jacobian()
     found = found if dense else found.toarray()
     step = 1e-6
@@ -50,9 +51,11 @@ def test_the_jacobian_is_exact(
         np.testing.assert_allclose(found[:, place], (ends[0] - ends[1]) / (2 * step), atol=1e-8)
 
 
-@pytest.mark.parametrize(("form", "outputs"), FORMS)
-def test_a_surrogate_predicts_what_its_parameters_do(form: Form, outputs: int) -> None:
-    asked, layout, theta = drawn(form, outputs)
+@pytest.mark.parametrize(("form", "outputs", "guided"), FORMS)
+def test_a_surrogate_predicts_what_its_parameters_do(
+    form: Form, outputs: int, guided: bool
+) -> None:
+    asked, layout, theta = drawn(form, outputs, guided)
     slalom = layout.slalom(theta, flat=outputs == 1)
     counts = np.zeros((asked.count, asked.types))
     counts[asked.row, asked.column] = asked.copies
