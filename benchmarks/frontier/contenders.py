@@ -16,7 +16,7 @@ from piste.classifiers.text.classifier import TextClassifier
 
 OURS = "Piste"
 PAPER = "Piste, the paper's form"
-BUDGETS = (30, 60, 120, 250, 500, None, 1000, 2000)
+BUDGETS = (6, 15, 30, 60, 120, 250, 500, None, 1000, 2000)
 """Questions of Piste's default; None is what it takes itself."""
 PEERS = (60, 250, 1000)
 ENGINE, LIBRARY = "engine", "library"
