@@ -73,3 +73,10 @@ def test_other_choices_explain_each_span_on_its_own(model: Any, how: Any) -> Non
     spans = words(e)[:2]
     for one, span in zip(explain_spans(e, spans), spans, strict=True):
         np.testing.assert_array_equal(one.score(), e.of(span).score())
+
+
+def test_spans_of_few_questions_are_explained_from_them(model: Any) -> None:
+    e = piste.explain(model, PROMPT, answer=ANSWER, samples=24)
+    assert not e.settings["guided"]
+    assert e.of("1969").calls == e.calls
+    assert len(explain_spans(e, words(e))) == len(words(e))

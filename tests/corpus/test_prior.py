@@ -142,6 +142,7 @@ def test_only_the_usual_questions_learn(how: dict[str, Any]) -> None:
     classifier = model()
     assert Plan("x", "y", how={"long": "truncate"}).can_learn(classifier)
     assert not Plan("x", "y", how=how).can_learn(classifier)
+    assert Plan("x", "y", how={"long": "truncate", "guide": False}).can_learn(classifier)
     assert not Plan("x", "y", method="occlusion").can_learn(classifier)
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import piste
+from piste.classifiers.base import state_of
 from piste.methods import Task
 from piste.methods.guide import guide_of
 from piste.target import resolve
@@ -67,11 +68,13 @@ def test_few_questions_are_guided_and_many_are_not(reviews: Any) -> None:
 
 def test_the_model_stays_as_it_was(reviews: Any) -> None:
     state = torch.get_rng_state()
-    hooks = [len(module._forward_hooks) for module in reviews.model.modules()]
+    before = state_of(reviews.model, versions=True)
+    modes = [module.training for module in reviews.model.modules()]
     piste.explain(reviews, TEXT, samples=16)
     assert torch.equal(state, torch.get_rng_state())
     assert all(one.grad is None for one in reviews.model.parameters())
-    assert hooks == [len(module._forward_hooks) for module in reviews.model.modules()]
+    assert before == state_of(reviews.model, versions=True)
+    assert modes == [module.training for module in reviews.model.modules()]
 
 
 def test_a_black_box_is_asked_without_a_guide(reviews: Any) -> None:
@@ -87,11 +90,18 @@ def test_a_model_whose_steps_have_no_derivative_is_asked_without_a_guide(
     reviews: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*args: Any) -> Any:
-        raise RuntimeError("element 0 of tensors does not require grad")
+        raise RuntimeError("derivative for aten::heaviside is not implemented")
 
     task = task_for(reviews)
     monkeypatch.setattr(torch.autograd, "grad", refuse)
     assert guide_of(task, task.subject.types) is None
+    assert task.passes == 0
+
+
+def test_a_target_that_torch_refuses_is_explained_without_a_guide(reviews: Any) -> None:
+    e = piste.explain(reviews, TEXT, samples=16, target=lambda z: z[:, ::-1][:, 0] * 1.0)
+    assert not e.settings["guided"]
+    assert e.calls == 16
 
 
 def test_images_are_guided() -> None:

@@ -85,7 +85,7 @@ def _record(array: Mapping[str, Any], about: dict[str, Any]) -> DocumentRecord:
         array["variances"],
         array["shared"],
         noise,
-        about["guided"],
+        about.get("guided", False),
     )
     asked = None
     if about["asked"]:

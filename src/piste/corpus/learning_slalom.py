@@ -131,7 +131,9 @@ class LearningSlalom(SlalomMethod):
         slalom = found.slalom
         scores, errors = text_scores(slalom, types, found)
         scores["value"], errors["value"] = alone[types], np.zeros(len(types))
-        if self.records is not None and isinstance(task.subject.input, (str, tuple)):
+        guided = known.prior.guided and task.guide is not None
+        tells = guided == known.prior.guided  # or it would say what words do without a guide
+        if tells and self.records is not None and isinstance(task.subject.input, (str, tuple)):
             said = _said(found, counts[rows], numbers[rows], begun[0])
             if said is not None:
                 guide = None if task.guide is None else sign * task.guide
@@ -148,7 +150,7 @@ class LearningSlalom(SlalomMethod):
             "iterations": found.iterations,
             "converged": found.converged,
             "fit_mse": found.loss,
-            "guided": task.guide is not None,
+            "guided": guided,
             "prior": {
                 "documents": known.documents,
                 "share": known.asking.share,
@@ -216,5 +218,4 @@ def _alone(prior: CorpusPrior, state: _PriorState, new: Floats) -> Floats:
 def _said(found: Fit, counts: Counts, numbers: Floats, mean: Floats | None = None) -> Told | None:
     if found.posterior is None:
         return None
-    asked = Questions(counts, guide=found.posterior.layout.guide)
-    return told(asked, numbers, found.posterior, mean)
+    return told(Questions(counts), numbers, found.posterior, mean)

@@ -99,7 +99,9 @@ class Plan:
         if isinstance(classifier, LanguageModel):
             return False
         method = self.made_method()
-        usual = SlalomMethod(pairs=getattr(method, "pairs", True))
+        usual = SlalomMethod(
+            pairs=getattr(method, "pairs", True), guide=getattr(method, "guide", True)
+        )
         plain = len(levels_of(self.how.get("units"))) == 1 and self.how.get("phrases") is None
         deletes = self.how.get("removal", DEFAULTS["removal"]) == "delete"
         return method == usual and plain and deletes and self.how.get("target") != "all"

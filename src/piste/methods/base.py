@@ -125,7 +125,7 @@ class Method(ABC):
         return False
 
     def trace(self, task: Task) -> None:
-        """Look inside the model, if need be, and keep in ``task.state`` what was seen."""
+        """Look inside the model, if need be, and keep what was seen, as in ``task.state``."""
         return
 
     @abstractmethod

@@ -164,17 +164,22 @@ class SlalomMethod(Method):
         """Whether there are so few questions that a gradient says more than it costs."""
         if not self.guide or self._published:
             return False
-        return self._first_total(task)[0] < _GUIDED * len(np.unique(self._types(task)))
+        return self._first_total(task) < _GUIDED * len(np.unique(self._types(task)))
 
-    def _first_total(self, task: Task) -> tuple[int, Budget | None]:
-        """Questions of the first round, and the budget for further ones if there are any."""
-        if self.samples == "auto" or self.seconds is not None:
-            most = self.samples if isinstance(self.samples, int) else self.max_samples
-            first = FIRST_ROUND if self.seconds is None else FIRST_ROUND // 2
-            return min(first, most), Budget(most, self.seconds)
+    @property
+    def _most(self) -> int | None:
+        """Questions of all rounds together; None where there is one round."""
+        if self.samples != "auto" and self.seconds is None:
+            return None
+        return self.samples if isinstance(self.samples, int) else self.max_samples
+
+    def _first_total(self, task: Task) -> int:
+        """Questions of the first round."""
+        if self._most is not None:
+            return min(FIRST_ROUND if self.seconds is None else FIRST_ROUND // 2, self._most)
         distinct = len(np.unique(self._types(task)))
         usual = default_samples(2 * distinct if self._apart(task) else distinct)
-        return usual if self.samples is None else int(self.samples), None
+        return int(self.samples) if isinstance(self.samples, int) else usual
 
     def _apart(self, task: Task) -> bool:
         own = self.sampler is None and not self.short_only
@@ -192,8 +197,8 @@ class SlalomMethod(Method):
         n, types = len(task.subject), task.subject.types
         seen: sampling.SeenKeys = {sampling.key_of(types)}
         apart = self._apart(task)
-        total, budget = self._first_total(task)
-        total = max(total - task.passes, 1)
+        total = max(self._first_total(task) - task.passes, 1)
+        budget = None if self._most is None else Budget(self._most, self.seconds)
         # Rounds to come are judged by the same held-out questions.
         share = total if budget is None else 2 * FIRST_ROUND
         sampler = "short" if self.short_only else "mix" if apart else "log"

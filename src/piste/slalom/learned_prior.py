@@ -45,7 +45,7 @@ class Told:
     """What the longer questions of one text say of its types, without what was known before.
 
     ``estimates`` and ``variances`` are kinds × types: evidence, and log-weights if the form has
-    them. A variance is infinite where nothing was said. ``shared`` are base, mixing and link.
+    them. A variance is infinite where nothing was said. ``shared`` are base, mixing, β and link.
     """
 
     form: Form
@@ -168,7 +168,7 @@ class LearnedPrior:
     form: Form
     kinds: tuple[_Kind, ...]
     shared: tuple[Floats, Floats]
-    """Means and standard deviations of base, mixing and link."""
+    """Means and standard deviations of base, mixing, β and link."""
     noise: Noise
     guided: bool = False
 

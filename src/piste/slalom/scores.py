@@ -64,8 +64,9 @@ def text_scores(
 
     ``pairs`` (pairs × 2) are units to which the fit gave evidence of their own: half of it belongs
     to each of the two. Without a fit errors are NaN; they are infinite for units no question was
-    about, and for the importances of an additive form, which has none. Shapley values take longer
-    than all others together, and are left out if ``with_shapley`` is false.
+    about, unless there was a guide, and for the importances of an additive form, which has none.
+    Shapley values take longer than all others together, and are left out if ``with_shapley`` is
+    false.
 
     >>> scores, _ = text_scores(Slalom(np.array([1.0, -1.0]), np.zeros(2)), np.array([0, 1, 0]))
     >>> scores["gradient"].round(3).tolist()

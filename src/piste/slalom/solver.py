@@ -1,6 +1,6 @@
 """One solver for the whole family: damped Gauss–Newton with priors and noise from the data.
 
-The posterior of the parameters θ = (s, e, b, γ, background, link) is maximised by
+The posterior of the parameters θ = (s, e, b, γ, background, β, link) is maximised by
 Levenberg–Marquardt with the exact Jacobian; after every step the scales of the priors
 s ∼ N(0, σ_s²), e ∼ N(0, σ_e²) and the noise are set to what makes the answers most likely
 (expectation–maximisation of the marginal likelihood).
