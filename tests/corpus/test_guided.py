@@ -16,7 +16,9 @@ from piste.corpus import document_records
 from piste.corpus.document_records import read_records, write_records
 from piste.corpus.plan import Plan, explain_block
 from piste.slalom.fitting import fit_with_prior
-from piste.vocabulary.corpus_prior import CorpusPrior, DocumentRecord, turned_prior
+from piste.slalom.learned_prior import LearnedPrior
+from piste.vocabulary import corpus_prior
+from piste.vocabulary.corpus_prior import Asking, DocumentRecord, _learned, turned_prior
 
 WORDS = [
     "a",
@@ -63,13 +65,29 @@ def told(path: Path) -> list[DocumentRecord]:
     return [one for block in blocks for one in read_records(explain_block(plan, model, block).told)]
 
 
-def test_documents_with_a_prior_are_guided(path: Path) -> None:
-    out = path.parent / "run"
+def prior_of(told: list[DocumentRecord], *, guided: bool) -> LearnedPrior:
+    words = {key: place for place, key in enumerate(dict.fromkeys(k for r in told for k in r.keys))}
+    found = _learned(told, words, guided=guided, below=np.inf)
+    assert found is not None
+    assert found.prior.guided == guided
+    return found.prior
+
+
+@pytest.mark.parametrize("guided", [True, False])
+def test_documents_with_a_prior_are_asked_less(
+    path: Path, guided: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here words alone tell so much that a guide is not worth its pass, unless it costs nothing."""
+    if guided:
+        monkeypatch.setattr(corpus_prior, "_GUIDE", -1e-9)
+        monkeypatch.setattr(Asking, "cost", 100.0)  # all alike, so that a guide decides
+    out = path.parent / f"run-{guided}"
     corpus.run(path, "piste:reviews", out, block=BLOCK, progress=False)
     found = list(corpus.explanations(out))
     assert len(found) == ROWS
-    assert all(e.settings["guided"] for e in found)
     first, later = ([e for e in found if ("prior" in e.settings) == there] for there in (0, 1))
+    assert all(e.settings["guided"] for e in first)
+    assert all(e.settings["guided"] == guided for e in later)
     assert max(e.calls for e in later) < min(e.calls for e in first)
     assert np.median([e.fidelity.r2 for e in later]) > 0.8
 
@@ -94,29 +112,33 @@ def test_records_of_earlier_versions_have_no_guide(
     assert not any(one.told.guided for one in read_records(write_records(plain)))
 
 
-def test_a_prior_is_of_guided_documents_if_most_are(told: list[DocumentRecord]) -> None:
-    known = CorpusPrior.learned(told).targets["class 1"]
-    assert known.prior.guided
-    # Without their guide these would say that words do more; they are left out.
-    place = 1 + (known.prior.form.mixing is None)
+def test_documents_without_a_guide_tell_nothing_beside_one(told: list[DocumentRecord]) -> None:
     some = [
         one
-        if number < 18
-        else replace(
-            one,
-            guide=None,
-            told=replace(one.told, guided=False, shared=np.delete(one.told.shared, place)),
-        )
+        if number < 18 or one.guide is None
+        else replace(one, guide=None, told=one.told.unguided(one.guide))
         for number, one in enumerate(told)
     ]
-    mixed, fewer = (CorpusPrior.learned(all_).targets["class 1"] for all_ in (some, told[:18]))
-    for one, other in zip(mixed.prior.shared, fewer.prior.shared, strict=True):
+    mixed, fewer = (prior_of(some, guided=True), prior_of(told[:18], guided=True))
+    for one, other in zip(mixed.shared, fewer.shared, strict=True):
         np.testing.assert_allclose(one, other)
 
 
-def test_the_other_class_is_explained_by_the_same_numbers(told: list[DocumentRecord]) -> None:
-    prior = CorpusPrior.learned(told).targets["class 1"].prior
+def test_without_a_guide_evidence_is_what_both_said(told: list[DocumentRecord]) -> None:
     record = told[0]
+    assert record.guide is not None
+    plain = record.told.unguided(record.guide)
+    factor = record.told.shared[1 + (record.told.form.mixing is None)]
+    assert factor > 0
+    np.testing.assert_allclose(
+        plain.estimates[0] - record.told.estimates[0], factor * record.guide, atol=1e-12
+    )
+    assert len(plain.shared) == len(record.told.shared) - 1
+    assert not prior_of(told, guided=False).guided
+
+
+def test_the_other_class_is_explained_by_the_same_numbers(told: list[DocumentRecord]) -> None:
+    prior, record = prior_of(told, guided=True), told[0]
     assert record.asked is not None
     assert record.guide is not None
     places = np.full(len(record.keys), -1)

@@ -69,12 +69,17 @@ class LearningSlalom(SlalomMethod):
     records: dict[Any, DocumentRecord] | None = field(default=None, compare=False)
 
     def is_guided(self, task: Task) -> bool:
-        return self.guide
+        known = self._known(task)
+        return self.guide and (known is None or known.prior.guided)
+
+    def _known(self, task: Task) -> TargetPrior | None:
+        """The prior for an input; None if it is asked in full."""
+        if self.prior is None or len(task.subject) < _FEW_UNITS:
+            return None
+        return self.prior.targets.get(turned_target(task.target)[0])
 
     def _first_round(self, task: Task) -> list[Sequence1D]:
-        known = None
-        if self.prior is not None and len(task.subject) >= _FEW_UNITS:
-            known = self.prior.targets.get(turned_target(task.target)[0])
+        known = self._known(task)
         if known is None or self.prior is None:
             return super()._first_round(task)
         n, types = len(task.subject), task.subject.types

@@ -41,7 +41,7 @@ _FEW_QUESTIONS = 80
 """Below, only an eighth is held out, and each answer is judged by the fit without it, if there
 are enough for every unit that such a fit says something."""
 _PER_UNIT = 3
-_GUIDED = 2
+_GUIDED = 1.5
 """Questions for every distinct unit below which a gradient is looked at: with more it gains
 nothing."""
 _MOST_WITH_PAIRS = 60
@@ -95,10 +95,10 @@ class SlalomMethod(Method):
     paper's form. In an image a part alone is too far from the whole to say what it does there:
     parts alone are asked for their values only, the fit is to larger sets ("mix"), and there are
     ten questions for every part. ``pairs`` looks for neighbouring units of a text that say
-    something together; ``guide`` asks one question less and looks at one gradient instead, of a
-    model that can be looked into and where there are fewer than two questions for every distinct
-    unit; ``shapley=False`` leaves out Shapley values, which take longer than all other scores
-    together. ``solver`` "sgd" and "analytic" are the paper's own fits.
+    something together; ``guide`` asks one question less and looks at one gradient instead, where
+    there are fewer questions than one and a half for every distinct unit of a text, and the model
+    can be looked into; ``shapley=False`` leaves out Shapley values, which take longer than all
+    other scores together. ``solver`` "sgd" and "analytic" are the paper's own fits.
     """
 
     samples: int | Literal["auto"] | None = None
@@ -162,7 +162,7 @@ class SlalomMethod(Method):
 
     def is_guided(self, task: Task) -> bool:
         """Whether there are so few questions that a gradient says more than it costs."""
-        if not self.guide or self._published:
+        if not self.guide or self._published or task.subject.is_image:
             return False
         return self._first_total(task) < _GUIDED * len(np.unique(self._types(task)))
 

@@ -63,6 +63,17 @@ class Told:
         estimates[0] *= sign
         return replace(self, estimates=estimates, shared=self.shared * signs)
 
+    def unguided(self, guide: Floats) -> Told:
+        """The same for fits without a guide: what it said of the evidence is part of that."""
+        layout = _layout(0, self.form, True)
+        assert self.guided
+        assert layout.guided is not None
+        place = layout.guided - layout.base.start
+        estimates = self.estimates.copy()
+        estimates[0] += self.shared[place] * guide
+        shared = np.delete(self.shared, place)
+        return replace(self, estimates=estimates, shared=shared, guided=False)
+
 
 def _layout(types: int, form: Form, guided: bool) -> Layout:
     """Of a text, for its shape only."""

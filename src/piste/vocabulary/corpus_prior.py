@@ -33,6 +33,8 @@ LEAST_DOCUMENTS = 16
 """Of one target, before anything is learned about it."""
 _JUDGES = 24
 """Documents that were asked in full, by which it is found what others are asked."""
+_GUIDE = 300.0
+"""The cost of a guide, in words of a text of 100: one way through the model and back."""
 _LOSS, _LOSS_OF_REST = 0.01, 0.15
 """What they may lose on average: of R², or, if that is more, of the variance not explained."""
 
@@ -144,7 +146,7 @@ class CorpusPrior:
             "documents": self.documents,
             "words": len(self.keys),
             "targets": {
-                name: {"form": one.prior.form.name} | asdict(one.asking)
+                name: {"form": one.prior.form.name, "guided": one.prior.guided} | asdict(one.asking)
                 for name, one in self.targets.items()
             },
         }
@@ -175,28 +177,51 @@ _Document = tuple[DocumentRecord, Ints, Told | None]
 
 
 def _for_target(records: Sequence[DocumentRecord], words: Mapping[Key, int]) -> TargetPrior | None:
-    """None where documents need all their questions."""
-    guided = 2 * sum(record.told.guided for record in records) > len(records)
-    form = usual_form(one.told.form for one in records if one.told.guided == guided)
+    """With a guide or without, whichever asks less; None where documents need all questions."""
+    plain = _learned(records, words, guided=False, below=np.inf)
+    below = np.inf if plain is None else plain.asking.cost
+    guided = _learned(records, words, guided=True, below=below - _GUIDE)
+    return plain if guided is None else guided
+
+
+def _learned(
+    records: Sequence[DocumentRecord], words: Mapping[Key, int], *, guided: bool, below: float
+) -> TargetPrior | None:
+    """The prior for documents with a guide or without, if it needs questions of less cost."""
+    if below <= ASKINGS[0].cost:
+        return None
+    texts = [_told(record, guided) for record in records]
+    forms = [one.form for one in texts if one is not None]
+    if not forms:
+        return None
+    form = usual_form(forms)
     learned, judges = [], list[_Document]()
-    for record in records:
+    for record, own in zip(records, texts, strict=True):
         places = np.array([words[key] for key in record.keys], dtype=np.int64)
-        alike = (record.told.form.mixing, record.told.guided) == (form.mixing, guided)
-        same = record.told if alike else None
+        same = own if own is not None and own.form.mixing == form.mixing else None
         if same is not None:
             learned.append((places, record.alone, same))
         if record.asked is not None and len(record.asked.expected) >= IN_COMMON + _LEAST_JUDGED:
             judges.append((record, places, same))
     prior = learn(form, learned, len(words))
-    asking = _cheapest(prior, judges[:_JUDGES])
+    asking = _cheapest(prior, judges[:_JUDGES], below)
     return None if asking is None else TargetPrior(prior, asking, len(records))
 
 
-def _cheapest(prior: LearnedPrior, judges: Sequence[_Document]) -> Asking | None:
-    """The cheapest questions that lose next to nothing on average, if there are."""
+def _told(record: DocumentRecord, guided: bool) -> Told | None:
+    """What a document told for fits with a guide or without; None if it had none."""
+    if record.told.guided == guided:
+        return record.told
+    return None if record.guide is None or guided else record.told.unguided(record.guide)
+
+
+def _cheapest(prior: LearnedPrior, judges: Sequence[_Document], below: float) -> Asking | None:
+    """The cheapest questions that lose next to nothing on average, if there are any so cheap."""
     full = [_unexplained(_asked(record).expected, record) for record, _, _ in judges]
     most = sum(full) + max(_LOSS * len(full), _LOSS_OF_REST * sum(full))
     for asking in ASKINGS if judges else ():
+        if asking.cost >= below:
+            break
         left = 0.0
         for record, places, own in judges:
             expected = _expected(prior.at(places, record.alone, without=own), prior, record, asking)
