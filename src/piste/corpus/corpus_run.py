@@ -103,9 +103,9 @@ def run(
 
     The results are those of :func:`piste.explain` with the same options (``how``), for which
     questions of all texts in a block of rows are pooled. In runs of more rows than 32, SLALOM with
-    its usual questions has a guide for every text, learns from the first rows on what words do, and
-    asks less about later ones (see :mod:`piste.corpus.stages`); ``prior="none"`` asks about every
-    row in full, and as :func:`piste.explain` does.
+    its usual questions learns from the first rows, which have a guide, what words do, and asks less
+    about later ones (see :mod:`piste.corpus.stages`); ``prior="none"`` asks about every row in full
+    and as :func:`piste.explain` does.
 
     Rows that can't be explained are kept with their reasons in ``out/errors``. A prompt with
     several fields is filled from the columns of their names. The same call

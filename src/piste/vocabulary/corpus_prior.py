@@ -5,6 +5,7 @@ others, which may all be about a part of the text only: a short question costs l
 much is known before it says nearly as much as a long one. What is asked is the cheapest with which
 documents that were asked in full are predicted about as well as from all their answers (on average,
 by questions that were held out): each is fitted again as if the prior had been learned without it.
+Documents have a guide (one gradient) if less is asked with it, its own price included.
 """
 
 from __future__ import annotations
