@@ -54,6 +54,9 @@ def test_few_questions_are_guided_and_many_are_not(reviews: Any) -> None:
     assert few.settings["guided"]
     assert few.calls == 16  # the gradient is one of them
     assert not piste.explain(reviews, TEXT).settings["guided"]
+    fewer = piste.explain(reviews, TEXT, samples=12)  # too few to hold some of them out
+    assert fewer.settings["held_out"] == 0
+    assert np.isfinite(fewer.fidelity.r2)
     off = piste.explain(reviews, TEXT, samples=16, guide=False)
     assert not off.settings["guided"]
     assert not piste.explain(reviews, TEXT, samples=16, form="paper").settings["guided"]

@@ -25,7 +25,7 @@ _RESAMPLED = 1000
 """Bootstrap samples of an interval."""
 FEW = 6
 """Units of a question that count as few."""
-_LEAST_FOR_R2 = 8
+LEAST_FOR_R2 = 8
 """Answers that an R² needs."""
 
 
@@ -242,7 +242,7 @@ def fidelity_of(
     few = (sizes[:held] > 1) & (sizes[:held] <= FEW)
     single = np.nonzero(sizes == 1)[0]
     single = single[single >= held]
-    judged = len(numbers) if held < _LEAST_FOR_R2 <= len(numbers) else held
+    judged = len(numbers) if held < LEAST_FOR_R2 <= len(numbers) else held
     return replace(
         measure_fidelity(expected[:judged], numbers[:judged]),
         single=r2_of(expected[single], numbers[single]),
@@ -253,7 +253,7 @@ def fidelity_of(
 
 def r2_of(expected: Floats, answered: Floats) -> float:
     """R², NaN of too few answers."""
-    return r_squared(expected, answered) if len(answered) >= _LEAST_FOR_R2 else float("nan")
+    return r_squared(expected, answered) if len(answered) >= LEAST_FOR_R2 else float("nan")
 
 
 def sizes_of(counts: Any) -> Floats:

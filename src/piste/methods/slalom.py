@@ -12,6 +12,7 @@ from piste.errors import PisteError
 from piste.explanation import Fidelity
 from piste.methods.base import (
     FEW,
+    LEAST_FOR_R2,
     Method,
     Solution,
     Task,
@@ -207,6 +208,8 @@ class SlalomMethod(Method):
         kept = held_out_share(share, total, n)
         if self.solver == "newton" and _PER_UNIT * n <= total < _FEW_QUESTIONS:
             kept = min(kept, total // 8)
+        if task.guide is not None and kept < LEAST_FOR_R2 <= total:
+            kept = 0  # so few prove nothing: each answer is judged by the fit without it
         held_out = self._held_out(task, kept, seen)
         task.held_out = len(held_out)
         if self.solver == "analytic":
