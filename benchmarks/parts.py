@@ -23,6 +23,7 @@ _METHODS = (piste.methods.slalom.SlalomMethod, piste.corpus.learning_slalom.Lear
 PASSES, ASKING = "passes", "asking, without passes"
 LEARNING = "learning the prior, fits included"
 _WORK: tuple[tuple[str, Any, str], ...] = (
+    ("looking inside", piste.methods.slalom.SlalomMethod, "trace"),
     *(("planning", method, "plan") for method in _METHODS),
     (ASKING, Engine, "ask"),
     ("fits", piste.slalom.fitting, "solve"),
