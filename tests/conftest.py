@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +29,10 @@ from transformers import (
 from transformers import logging as transformers_logging
 
 import piste
+
+# Some tests press Ctrl + C, which a shell has programs ignore that it starts in the background.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
